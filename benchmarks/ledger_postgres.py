@@ -65,7 +65,12 @@ class Peer:
     folder: Path
 
     def fill(self, url: str, tasks: int) -> None:
-        subprocess.run([*self.command, "fill", url, str(tasks)], cwd=self.folder, check=True)
+        subprocess.run([*self.command, "fill", str(tasks)], cwd=self.folder, check=True, env=peer_env(url))
+
+
+def peer_env(url: str) -> dict[str, str]:
+    """Everybody sees command lines: a peer finds the address, with its password, in its environment."""
+    return {**os.environ, "PEER_URL": url}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +188,11 @@ def _drain(drain: Drain, url: str, barrier: Any, answers: Any) -> None:
 
 def measured_peer(bench: Bench, name: str, what: str, url: str, tasks: int, processes: int) -> Spent:
     peer, before = bench.peers[name], bench.cpu()
-    command = [*peer.command, what, url, str(tasks)]
-    pipe = subprocess.PIPE
+    command = [*peer.command, what, str(tasks)]
+    pipe, env = subprocess.PIPE, peer_env(url)
     drainers = [
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=peer.folder) for _ in range(processes)
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=peer.folder, env=env)
+        for _ in range(processes)
     ]
     for one in drainers:
         if one.stdout is None or one.stdout.readline() != "ready\n":
@@ -308,8 +314,11 @@ def latency(bench: Bench, quick: bool) -> bool:
     peer: list[float] = []
     ours: list[float] = []
     for n in range(1 if quick else ROUNDS):
-        command = [*bench.peers["pgqueuer"].command, "latency", bench.database(f"latency_peer_{n}"), str(SAMPLES)]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        command, env = (
+            [*bench.peers["pgqueuer"].command, "latency", str(SAMPLES)],
+            peer_env(bench.database(f"peer_{n}")),
+        )
+        said = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout
         peer = sorted([*peer, *json.loads(said.splitlines()[-1])])
         ours = sorted([*ours, *_latencies(bench.database(f"latency_{n}"), SAMPLES)])
     for name, took in (("rushes", ours), ("pgqueuer", peer)):

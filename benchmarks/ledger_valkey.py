@@ -10,6 +10,7 @@ batch of the other in turns.
 import argparse
 import functools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -60,9 +61,10 @@ def peer(engine: Engine, python: Path, url: str, tasks: int, processes: int) -> 
     command = [str(python), str(SCRIPT), engine.name]
     with redis.Redis.from_url(url) as server:
         server.flushall()
-    subprocess.run([*command, "fill", url, str(tasks)], check=True)
+    env = {**os.environ, "PEER_URL": url}  # with its password, which everybody would see on a command line
+    subprocess.run([*command, "fill", str(tasks)], check=True, env=env)
     drainers = [
-        subprocess.Popen([*command, "drain", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([*command, "drain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         for _ in range(processes)
     ]
     for one in drainers:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import psycopg
 
-from rushes.servers.process import Running, as_user, free_port, start
+from rushes.files import write_whole
+from rushes.servers.process import Running, as_user, free_port, new_secret, start
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path("/usr/lib/postgresql/15/bin")
@@ -24,12 +25,13 @@ BOUNCER = Path("/usr/sbin/pgbouncer")
 PROGRAMS = {"postgresql-15": BIN / "postgres", "pgbouncer": BOUNCER}
 SUITES = ("ledger", "ledger_leases", "ledger_steering", "records", "index", "transport")
 POOLED = """[databases]
-postgres = host=127.0.0.1 port={server} user=postgres
+postgres = host=127.0.0.1 port={server}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
-auth_type = any
+auth_type = scram-sha-256
+auth_file = {users}
 pool_mode = transaction
 default_pool_size = 20
 max_client_conn = 200
@@ -70,7 +72,7 @@ def servers(folder: Path) -> Iterator[tuple[str, str]]:
         os.chown(folder, user, -1)
     server = serve(folder, user)
     try:
-        pooled = pool(folder, server.url, user)
+        pooled = pool(folder, server, user)
         try:
             yield server.url, pooled.url
         finally:
@@ -81,8 +83,9 @@ def servers(folder: Path) -> Iterator[tuple[str, str]]:
 
 def serve(folder: Path, user: int | None) -> Running:
     """A cluster of its own."""
-    data, port = folder / "data", free_port()
-    argv = [str(BIN / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
+    data, port, secret = folder / "data", free_port(), new_secret()
+    argv = [str(BIN / "initdb"), "-D", str(data), "-U", "postgres", "--encoding=UTF8", "--locale=C"]
+    argv += ["--auth=scram-sha-256", f"--pwfile={private_file(folder / 'password', secret, user)}"]
     subprocess.run(argv, check=True, capture_output=True, cwd=folder, **as_user(user))
     settings = {
         "listen_addresses": "127.0.0.1",
@@ -92,18 +95,25 @@ def serve(folder: Path, user: int | None) -> Running:
         "fsync": "off",  # no power cut is tried here
     }
     options = [f"--{key}={value}" for key, value in settings.items()]
-    url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    url = f"postgresql://postgres:{secret}@127.0.0.1:{port}/postgres"
     argv = [str(BIN / "postgres"), "-D", str(data), *options]
     return start(argv, url, folder / "postgres.log", lambda: answers(url), user=user)
 
 
-def pool(folder: Path, server: str, user: int | None) -> Running:
+def private_file(file: Path, text: str, user: int | None) -> Path:
+    """A file that the servers' user alone can read."""
+    write_whole(file, text.encode(), mode=0o600)
+    if user is not None:
+        os.chown(file, user, -1)
+    return file
+
+
+def pool(folder: Path, server: Running, user: int | None) -> Running:
     """A pgBouncer in transaction mode."""
-    port, at = free_port(), re.search(r":(\d+)/", server)
-    assert at
-    config = folder / "pgbouncer.ini"
-    config.write_text(POOLED.format(server=at[1], port=port))
-    url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    port, config = free_port(), folder / "pgbouncer.ini"
+    users = private_file(folder / "users.txt", f'"postgres" "{server.secret}"\n', user)
+    config.write_text(POOLED.format(server=server.port, port=port, users=users))
+    url = f"postgresql://postgres:{server.secret}@127.0.0.1:{port}/postgres"
     return start([str(BOUNCER), str(config)], url, folder / "pgbouncer.log", lambda: answers(url), user=user)
 
 

@@ -6,9 +6,9 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from rushes.servers.process import Running, free_port, start
+from rushes.servers.process import Running, free_port, new_secret, start
 
-KEY, SECRET = "test", "test-secret"
+KEY, SECRET = "test", new_secret()
 
 
 def ministack(folder: Path) -> Running:

@@ -1,12 +1,13 @@
 // No-op jobs on graphile-worker: run beside its node_modules, with nothing of ours.
 //
-// node graphile.mjs fill URL COUNT puts jobs in. drain URL COUNT says that it is ready, begins when it is told by a line,
+// node graphile.mjs fill COUNT puts jobs in. drain COUNT says that it is ready, begins when it is told by a line,
 // and prints [count, begin, end, cpu] when so many jobs are done.
 import { createRequire } from "node:module";
 import { once } from "node:events";
 
 const { Logger, makeWorkerUtils, run } = createRequire(process.cwd() + "/")("graphile-worker");
-const [what, connectionString, count] = process.argv.slice(2);
+const connectionString = process.env.PEER_URL;
+const [what, count] = process.argv.slice(2);
 // With a local queue, which releases before 0.17 lack, it is eight times as fast; the best of 24, 100, 500 at once.
 const WORKER = { connectionString, concurrentJobs: 24, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0, maxPoolSize: 20 };
 const logger = new Logger(() => (level, text) => {

@@ -1,12 +1,13 @@
 """No-op jobs on pgqueuer: run in an environment of its own, which has nothing of ours.
 
-python on_postgres.py fill URL COUNT puts jobs in. drain URL says that it is ready, begins when it is told by a line,
-and prints [count, begin, end, cpu] when the queue is empty. eights URL does so with eight at a time, single URL COUNT
-with jobs one by one, enqueued, taken and ended. latency URL COUNT prints seconds from enqueue to start.
+PEER_URL is the database. python on_postgres.py fill COUNT puts jobs in. drain says that it is ready, begins when it is
+told by a line, and prints [count, begin, end, cpu] when the queue is empty. eights does so with eight at a time, single
+COUNT with jobs one by one, enqueued, taken and ended. latency COUNT prints seconds from enqueue to start.
 """
 
 import asyncio
 import json
+import os
 import sys
 import time
 import uuid
@@ -89,7 +90,7 @@ async def latency(url: str, count: int) -> None:
     connection = await asyncpg.connect(url)
     queries = Queries(AsyncpgDriver(connection))
     await queries.install()
-    command = [sys.executable, __file__, "serve", url]
+    command = [sys.executable, __file__, "serve"]
     pipe = asyncio.subprocess.PIPE
     worker = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
     assert worker.stdout is not None
@@ -106,8 +107,9 @@ async def latency(url: str, count: int) -> None:
     await worker.wait()
 
 
-def main(what: str, url: str, count: str = "0") -> None:
+def main(what: str, count: str = "0") -> None:
     """Do what was asked."""
+    url = os.environ["PEER_URL"]
     if what in ("fill", "latency", "single"):
         asyncio.run({"fill": fill, "latency": latency, "single": single}[what](url, int(count)))
     else:

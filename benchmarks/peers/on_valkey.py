@@ -1,6 +1,6 @@
 """No-op tasks on dramatiq, taskiq or arq: run in an environment of the peer's own, which has nothing of ours.
 
-python on_valkey.py NAME fill URL COUNT puts tasks in. NAME drain URL says that it is ready, begins when it is told by
+python on_valkey.py NAME fill COUNT puts tasks in. NAME drain says that it is ready, begins when it is told by
 a line, ends when nothing came for a while, and prints what it did, by the clock of its first and of its last task.
 """
 # ruff: noqa: PLC0415 - an environment has one peer only
@@ -122,5 +122,5 @@ PEERS: dict[str, Callable[[str, int], None]] = {"dramatiq": dramatiq_peer, "task
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    name, _, url, *more = sys.argv[1:]
-    PEERS[name](url, int(more[0]) if more else 0)
+    name, _, *more = sys.argv[1:]
+    PEERS[name](os.environ["PEER_URL"], int(more[0]) if more else 0)

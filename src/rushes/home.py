@@ -4,8 +4,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.metadata import version
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -17,15 +16,13 @@ from rushes.domain.video import Fingerprint, Footage
 from rushes.domain.worker import NOW
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
-from rushes.index.port import Index
-from rushes.index.search import SemanticIndex
+from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport
 
-VERSION = version("rushes")
 LANES, AUTO = ("cpu", "gpu"), "auto"
 
 
@@ -234,3 +231,11 @@ class Home:
 def machine() -> str:
     """What kind of machine this is: rates are learnt by it."""
     return f"{platform.machine()}-{os.cpu_count() or 1}"
+
+
+@cache
+def version() -> str:
+    """The version of this package."""
+    from importlib import metadata  # noqa: PLC0415 - it takes longer to load than a home to open
+
+    return metadata.version("rushes")

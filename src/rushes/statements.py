@@ -1,4 +1,4 @@
-"""Named SQL: every statement lies in a `.sql` file beside its backend, with a name and one sentence."""
+"""Named SQL (and Lua): every statement lies in a file beside its backend, with a name and one sentence."""
 
 import re
 from collections.abc import Mapping

@@ -19,7 +19,7 @@ from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
 from rushes.library.work.workers import HomeWorker
 from rushes.plan.planner import results_of
-from rushes.wiring import worker
+from rushes.wiring.workers import worker
 from rushes.worker.inputs import Input, OutboxEntryWritten
 from tests.acceptance.conftest import draw
 

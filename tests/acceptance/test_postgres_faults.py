@@ -60,28 +60,25 @@ class Server:
         self.folder = folder
         self.running = postgres.start(folder)
 
-    @property
-    def port(self) -> int:
-        return int(self.running.url.rpartition(":")[2].partition("/")[0])
-
     def die(self) -> None:
         self.running.process.kill()
         self.running.process.wait()
 
     def come_back(self) -> None:
         """Its children hold on to the files for a moment after it was killed."""
-        self.running = _patiently(lambda: postgres.start(self.folder, port=self.port), Refused)
+        port, secret = self.running.port, self.running.secret
+        self.running = _patiently(lambda: postgres.start(self.folder, port=port, secret=secret), Refused)
 
 
 class Cutter:
     """Stands between clients and the server, and now and then hangs up instead of passing on that a commit is there."""
 
-    def __init__(self, port: int, seed: int, share: float) -> None:
-        self._to, self._chance, self._share = port, random.Random(seed), share
+    def __init__(self, server: Running, seed: int, share: float) -> None:
+        self._to, self._chance, self._share = server.port, random.Random(seed), share
         self._door = socket.create_server(("127.0.0.1", 0))
         self._lines: list[socket.socket] = []
         self.cut = 0
-        self.url = f"postgresql://postgres@127.0.0.1:{self._door.getsockname()[1]}/postgres"
+        self.url = server.url.replace(f":{server.port}/", f":{self._door.getsockname()[1]}/")
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
@@ -213,7 +210,7 @@ def test_connections_that_are_terminated_under_load(server: Server) -> None:
 
 @pytest.mark.parametrize("seed", [1])
 def test_answers_to_commits_that_are_lost_double_nothing(server: Server, seed: int) -> None:
-    cutter = Cutter(server.port, seed, share=0.3)
+    cutter = Cutter(server.running, seed, share=0.3)
     try:
         with load(cutter.url):
             pass

@@ -25,7 +25,8 @@ from rushes.ledger.clock import boot_seconds
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
-from rushes.wiring import open_home, worker
+from rushes.wiring import open_home
+from rushes.wiring.workers import worker
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 from tests.acceptance.test_kills import two_thirds
 from tests.acceptance.test_zombies import freeze, signal_tree

@@ -17,7 +17,7 @@ from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.jobs.why import Reason
 from rushes.library import JobRequest, Library
-from rushes.wiring import worker
+from rushes.wiring.workers import worker
 from rushes.worker import core
 from tests.acceptance.conftest import DEADLINE, wait_for
 from tests.disk_space import report_free_bytes

@@ -22,7 +22,7 @@ from rushes.domain.task import TaskState
 from rushes.jobs.originals import original
 from rushes.library import JobRequest, Library
 from rushes.uploads.expected import expect_upload
-from rushes.wiring import worker
+from rushes.wiring.workers import worker
 from tests.acceptance.conftest import wait_for
 from tests.servers_aws import KEY, SECRET, make_bucket
 

@@ -13,7 +13,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
-from rushes.wiring import worker
+from rushes.wiring.workers import worker
 from rushes.worker.inputs import Input, OutboxEntryWritten
 from tests.acceptance.conftest import DEADLINE
 

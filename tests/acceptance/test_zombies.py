@@ -16,7 +16,8 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.home import Home
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.wiring import open_home, worker
+from rushes.wiring import open_home
+from rushes.wiring.workers import worker
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 
 

@@ -54,7 +54,7 @@ class Serving:
 def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any) -> Iterator[Serving]:
     """A server in a thread of the test, gone at the end."""
     with Library(home, options={name: (value, "the test") for name, value in settings.items()}) as library:
-        app = create(library, host, code)
+        app = create(library, host, code, insecure=True)
         app.state.access.accounts._hasher = PasswordHasher(1, 8, 1)  # the real one is slow on purpose
         server = Server(app, "127.0.0.1", 0)
         thread = threading.Thread(target=server.run)
@@ -111,7 +111,7 @@ def work(ledger: Ledger, n: int = 1) -> int:
 
 
 def enter(ledger: Ledger) -> None:
-    ledger.renew(Incarnation(WORKER, "h", "b", 1, "1", ("cpu",), 2), {}, {})
+    ledger.renew(Incarnation(WORKER, "h", "b", 1, "1", ("cpu",), 2, owner="me"), {}, {})
 
 
 def _payload() -> str:

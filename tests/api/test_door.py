@@ -1,7 +1,9 @@
 """The door: strangers, other sites' pages, other names, too much and too slow."""
 
 import socket
-from contextlib import suppress
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -9,10 +11,10 @@ import pytest
 
 from rushes.domain.errors import NotAllowed
 from rushes.library import Library
-from rushes.surfaces.http import middleware
+from rushes.surfaces.http import bodies
 from rushes.surfaces.server import process
 from rushes.surfaces.server.app import create
-from tests.api.kit import DEADLINE, Serving, serving
+from tests.api.kit import DEADLINE, Serving, serving, wait_for
 
 TOKEN = "a-long-and-secret-token"
 
@@ -60,15 +62,6 @@ def test_the_first_account_is_made_with_the_code_and_then_everybody_logs_in(home
     kept = b"".join(file.read_bytes() for file in home.glob("records.sqlite*"))
     assert b"correct horse" not in kept
     assert b"$argon2id$" in kept
-
-
-def test_passwords_cannot_be_guessed_for_long(home: Path) -> None:
-    with serving(home, "0.0.0.0", code="code") as server:
-        server.http.post("/setup", data={"name": "ada", "password": "correct horse battery", "code": "code"})
-        server.http.cookies.clear()
-        wrong = {"name": "ada", "password": "not the password"}
-        said = [server.http.post("/login", data=wrong).status_code for _ in range(11)]
-        assert said == [401] * 10 + [429]
 
 
 @pytest.mark.parametrize("place", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"])
@@ -122,19 +115,66 @@ def test_every_answer_forbids_scripts_of_others_and_guessing_of_types(server: Se
 
 def test_a_large_body_is_not_read(server: Serving) -> None:
     said = {"Content-Type": "application/json"}
-    large = server.http.post("/api/v1/paths", content=b"x" * (middleware.BODY_BYTES + 1), headers=said)
+    large = server.http.post("/api/v1/paths", content=b"x" * (bodies.BODY_BYTES + 1), headers=said)
     assert large.status_code == 413
     chunked = server.http.post("/api/v1/paths", content=(b"x" * 100_000 for _ in range(20)), headers=said)
     assert chunked.status_code == 413
 
 
-def test_a_request_that_never_ends_is_hung_up_on(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(middleware, "BODY_SECONDS", 0.2)
+def drip(line: socket.socket, again: Callable[[], bytes]) -> bytes:
+    """Send a byte now and then until there is an answer."""
+    over = time.monotonic() + DEADLINE
+    line.settimeout(0.05)
+    while time.monotonic() < over:
+        with suppress(TimeoutError):
+            return line.recv(1000)
+        with suppress(ConnectionResetError, BrokenPipeError):
+            line.sendall(again())
+    raise AssertionError("it was waited for ever")
+
+
+JSON = b"Content-Type: application/json\r\n\r\n{"
+POST = b"POST /api/v1/paths HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n" + JSON
+
+
+@pytest.mark.parametrize("more", [b"", b" "])
+def test_a_request_that_never_ends_is_hung_up_on(server: Serving, monkeypatch: pytest.MonkeyPatch, more: bytes) -> None:
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
+    with connected(server) as line:
+        line.sendall(POST)
+        assert drip(line, lambda: more).startswith(b"HTTP/1.1 408")
+
+
+def test_an_upload_that_only_drips_is_cut_and_what_came_is_kept(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "UPLOAD_SECONDS", 0.3)
+    begun = server.http.post("/api/v1/uploads", headers={"Upload-Length": "1000000"})
+    place = begun.headers["location"].encode()
+    with connected(server) as line:
+        line.sendall(b"PATCH " + place + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
+                     b"Upload-Offset: 0\r\nContent-Type: application/offset+octet-stream\r\n\r\n")  # fmt: skip
+        line.sendall(b"\0\0\0\x18ftypmp42" + bytes(100))
+        drip(line, lambda: b"\0")
+    assert 112 <= int(server.http.head(place.decode()).headers["upload-offset"]) < 1000
+
+
+def test_one_address_sends_only_so_many_requests_at_once(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "AT_ONCE", 3)
+    with ExitStack() as lines:
+
+        def is_too_much() -> bool:
+            lines.enter_context(connected(server)).sendall(POST)
+            return server.http.post("/api/v1/people/undo").status_code == 429
+
+        wait_for(is_too_much, "any number was taken")
+        assert server.http.get("/api/v1/jobs").status_code == 200
+    wait_for(lambda: server.http.post("/api/v1/people/undo").status_code != 429, "it was never forgotten")
+
+
+def connected(server: Serving) -> socket.socket:
     url = httpx.URL(server.url)
-    with socket.create_connection((url.host, url.port or 80), timeout=DEADLINE) as line:
-        line.sendall(b"POST /api/v1/paths HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
-                     b"Content-Type: application/json\r\n\r\n{")  # fmt: skip
-        assert line.recv(1000).startswith(b"HTTP/1.1 408")
+    return socket.create_connection((url.host, url.port or 80), timeout=DEADLINE)
 
 
 def test_a_request_that_never_begins_is_hung_up_on(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +185,21 @@ def test_a_request_that_never_begins_is_hung_up_on(server: Serving, monkeypatch:
         with line, suppress(ConnectionResetError, BrokenPipeError):  # we may be slower than it is patient
             line.sendall(begin)
             assert line.recv(1000) == b""
+
+
+def test_headers_that_drip_are_hung_up_on_and_of_too_many_the_oldest(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "HEADER_SECONDS", 0.3)
+    with connected(server) as line, suppress(ConnectionResetError, BrokenPipeError):
+        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        assert drip(line, lambda: b"X: y\r\n") == b""
+    monkeypatch.setattr(process, "HEADER_SECONDS", DEADLINE)
+    monkeypatch.setattr(process, "WAITING", 5)
+    with ExitStack() as lines:
+        first, *_ = [lines.enter_context(connected(server)) for _ in range(6)]
+        assert first.recv(1000) == b""
+        assert server.http.get("/healthz").status_code == 200
 
 
 def test_elsewhere_only_configured_folders_are_read(home: Path, film: Path, tmp_path: Path) -> None:

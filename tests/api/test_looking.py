@@ -84,7 +84,13 @@ def test_somebody_elses_films_are_not_there(developed: Serving) -> None:
 
 def test_envelopes_name_what_produced_them(developed: Serving) -> None:
     video = only_video(developed)["id"]
-    assert developed.get("/api/v1/artifacts", params={"asset_id": video})["items"] == []
+    found = developed.get("/api/v1/artifacts", params={"asset_id": video})["items"]
+    assert [(a["artifact_type"], a["payload_json"]["text"]) for a in found] == [
+        ("scene", "shot 1"),
+        ("scene", "shot 2"),
+    ]
+    assert found[0]["span_start_ms"] == 0 < found[0]["span_end_ms"] == found[1]["span_start_ms"]
+    assert all(found[0][name] for name in ("artifact_id", "producer", "producer_version", "input_hash", "run_id"))
     no = developed.get("/api/v1/artifacts", 400, params={"asset_id": video, "artifact_type": "smell"})
     assert "object.detection" in no["hint"]
 

@@ -70,7 +70,10 @@ def test_it_is_refused_where_strangers_are_and_with_the_reason(home: Path) -> No
 
 
 def test_setup_shows_where_the_first_account_is_made(home: Path) -> None:
-    with served(home, "--host", "0.0.0.0", "--setup") as (_process, said):
+    argv = [*PROGRAM, "--home", str(home), "serve", "--host", "0.0.0.0", "--port", "0", "--setup"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=DEADLINE)
+    assert (done.returncode, "plain HTTP" in done.stdout) == (4, True)
+    with served(home, "--host", "0.0.0.0", "--setup", "--insecure") as (_process, said):
         assert said["open"] is False
         with httpx.Client(base_url=said["url"], timeout=DEADLINE) as http:
             assert http.get(said["setup"]).status_code == 200

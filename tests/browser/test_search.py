@@ -69,3 +69,19 @@ def test_a_box_offers_what_is_known(opened: Open, served: Serving) -> None:
 def test_without_script_the_search_finds(opened: Open, served: Serving) -> None:
     page = opened(served, "/search?q=country", java_script_enabled=False)
     expect(page.locator(".hit mark").first).to_have_text("country")
+
+
+def test_a_misspelt_word_is_put_right_by_one_click(opened: Open, served: Serving) -> None:
+    page = opened(served, "/search?q=contry")
+    page.get_by_role("link", name="Did you mean: country").click()
+    expect(page.locator(".hit mark").first).to_have_text("country")
+
+
+def test_what_is_not_understood_is_named(opened: Open, served: Serving) -> None:
+    page = opened(served, "/search?q=objct:car")
+    expect(page.locator(".sentence")).to_contain_text("Did you mean object:?")
+
+
+def test_words_that_are_said_are_offered(served: Serving) -> None:
+    offered = served.http.get("/search/complete", params={"q": "say:coun"}).json()
+    assert "say:country" in offered

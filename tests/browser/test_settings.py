@@ -1,18 +1,28 @@
 """Settings and health, and the pages at the door."""
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import expect
 
+from rushes.library.access.audit import Audit
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import Open
 from tests.browser.looks import look_at
 
 PASSWORD = "correct horse battery"
+TOLD = ("login failed", "login", "account added")
 
 
 def test_settings_and_health_can_be_shown(opened: Open, empty: Serving, pictures: Path) -> None:
     look_at(opened, empty, "settings", "/settings?check=1", pictures, ".checks")
+
+
+def test_the_audit_log_can_be_shown(opened: Open, empty: Serving, pictures: Path) -> None:
+    log = Audit(empty.library.home)
+    log.write("original exported", "ada", "2001:db8:85a3:8d3:1319:8a2e:370:7348", "/api/v1/videos/vid_7kq2/original")
+    log.write("video deleted", "<b>bert</b>", "terminal", " ".join(["vid_7kq2a8c0d1e2f3a4"] * 9))
+    look_at(opened, empty, "audit", "/audit", pictures, "tbody")
 
 
 def test_each_value_says_where_it_came_from_and_secrets_are_not_shown(opened: Open, tmp_path: Path) -> None:
@@ -55,6 +65,9 @@ def test_the_first_account_is_made_and_then_everybody_logs_in(
             other.get_by_label("Password").fill(password)
             other.get_by_role("button", name="Log in").click()
         expect(other).to_have_url(f"{server.url}/jobs")
+        other.goto("/settings")
+        other.get_by_role("link", name="Audit log").click()
+        expect(other.locator("tbody tr")).to_have_text([re.compile("login.*ada"), *[re.compile(w) for w in TOLD]])
         other.goto("/settings")
         other.get_by_role("button", name="Log out").click()
         expect(other.locator("h1")).to_have_text("Log in")

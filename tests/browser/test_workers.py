@@ -13,7 +13,7 @@ from tests.browser.looks import look_at
 def test_workers_can_be_shown(opened: Open, empty: Serving, pictures: Path) -> None:
     submit(empty.ledger, "worked", tasks=3)
     empty.ledger.claim(WORKER, ["cpu"], 2)
-    empty.ledger.renew(Incarnation("x86_64-8.mill-2.a0fb65.1", "h", "b", 1, "1", ("cpu", "gpu"), 4), {}, {})
+    empty.ledger.renew(Incarnation("x86_64-8.mill-2.a0fb65.1", "h", "b", 1, "1", ("cpu", "gpu"), 4, owner="me"), {}, {})
     look_at(opened, empty, "workers", "/workers", pictures, "tbody tr")
 
 

@@ -46,7 +46,7 @@ def database(version: int, folder: Path) -> Postgres:
     if not mark.exists():
         empty(url)
         mark.touch()
-    return Postgres(POOLED or url, prepared=not POOLED)
+    return Postgres(POOLED or url, pooled=bool(POOLED))
 
 
 def direct(version: int) -> str:
@@ -62,7 +62,6 @@ def empty(url: str) -> None:
             name for (name,) in db.execute(tables).fetchall() if name not in ("rushes.part", "rushes_index.version")
         ]
         if names:
-            db.execute("SET session_replication_role = replica")  # tables in any order
             db.execute("; ".join(f"DELETE FROM {name}" for name in names))
             if next(_emptied) % 50 == 0:
                 db.execute(f"VACUUM {', '.join(names)}")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 from typing import NamedTuple
 
 from rushes.domain.observation import Observation
@@ -38,7 +38,7 @@ def look(videos: Mapping[str, Sequence[Observation]], query: Query) -> set[Seen]
         for clause in query.clauses:
             for moment, at in _clause(clause, list(_moments(lines)), video).items():
                 old = best.get((video, moment))
-                best[video, moment] = min(filter(None, [old, at]), key=_shorter)
+                best[video, moment] = min(filter(None, [old, at]))
     return {(v, m.kind, m.start_us, m.text, *at) for (v, m), at in best.items()}
 
 
@@ -59,12 +59,13 @@ def _clause(clause: Clause, there: list[Passage], video: str) -> dict[Passage, R
                 break
             ranges.append(_range([s.at for s in part]))
         else:
-            if all(_holds(link, a, b) for link, (a, b) in zip(clause.links, pairwise(ranges), strict=True)):
-                ways.append((way, _range(ranges)))
+            if all(_holds(link, a, b) for link, (a, b) in zip(clause.links, _pairs(clause, ranges), strict=True)):
+                ways.append((way, _range(_told(clause, ranges))))
     best: dict[Passage, tuple[tuple[Spot, ...], Range]] = {}
     for way, at in ways:
-        anchor = max((s.moment for s in way), key=lambda m: (m.start_us, -m.end_us, m.kind, m.text))
-        if anchor not in best or _first(way, at) < _first(*best[anchor]):
+        first_group = [s.moment for s in way[: len(clause.groups[0])]]
+        anchor = max(first_group, key=lambda m: (m.start_us, -m.end_us, m.kind, m.text))
+        if anchor not in best or _rank(clause, way, at) < _rank(clause, *best[anchor]):
             best[anchor] = way, at
     kept = {
         anchor: at
@@ -75,6 +76,24 @@ def _clause(clause: Clause, there: list[Passage], video: str) -> dict[Passage, R
     return {
         a: at for a, at in kept.items() if not any(_both(n, (a.start_us, max(a.end_us, a.start_us + 1))) for n in never)
     }
+
+
+def _pairs(clause: Clause, ranges: Sequence[Range]) -> Iterator[tuple[Range, Range]]:
+    """The two sides of each link: the left is the last group that is told."""
+    left = ranges[0]
+    for link, right in zip(clause.links, ranges[1:], strict=True):
+        yield left, right
+        left = left if link.name == "with" else right
+
+
+def _told(clause: Clause, ranges: Sequence[Range]) -> list[Range]:
+    """A `with` B is A alone."""
+    return [ranges[0], *(at for link, at in zip(clause.links, ranges[1:], strict=True) if link.name != "with")]
+
+
+def _rank(clause: Clause, way: tuple[Spot, ...], at: Range) -> tuple[object, ...]:
+    """Which of two ways in one passage is told: of a single term the first, else the shortest."""
+    return at if len(clause.terms) == 1 else _first(way, at)
 
 
 def _first(way: tuple[Spot, ...], at: Range) -> tuple[Range, int, list[tuple[int, int, str, str]]]:
@@ -108,6 +127,8 @@ def _together(a: Spot, b: Spot) -> bool:
 
 
 def _holds(link: Link, a: Range, b: Range) -> bool:
+    if link.name == "with":
+        return _both(a, b)
     if link.name == "during":
         return b[0] <= a[0] and a[1] <= b[1]
     if link.name == "before":

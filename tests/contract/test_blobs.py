@@ -17,12 +17,12 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from tests.memory_blobs import MemoryBlobs
 
 from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import address, read_document
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
-from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import Blobs, ByteRange
 from rushes.blobs.s3 import S3Blobs
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway

@@ -29,10 +29,10 @@ from rushes.index.changes import (
     VideoRemoval,
     VideoRename,
 )
+from rushes.index.grammar import parse
 from rushes.index.port import Hit, Index, SearchResult, Video, VideoState, find_video
 from rushes.index.postgres import PostgresIndex
-from rushes.index.query import parse
-from rushes.index.search import search
+from rushes.index.search import next_hit, search
 from rushes.index.sqlite import SqliteIndex
 
 BASE = Fraction(1, 16000)
@@ -410,6 +410,66 @@ def test_labels_and_the_catalog_say_what_there_is(index: Index) -> None:
     assert index.catalog("anna", []) == index.catalog("anna", ["vid_2"]) == index.catalog("bert") == ()
 
 
+def test_a_video_is_found_by_its_name_and_by_what_is_in_it(index: Index) -> None:
+    _show(index, [_said("one beach", 1)])
+    _show(index, [_said("other beach", 1)], "vid_2")
+    index.apply(VideoRename("anna", "vid_1", "Été à Nice"))
+    (hit,) = search(index, "anna", "nice").hits
+    assert (hit.video, hit.kind, hit.start_us, _marked(hit)) == ("vid_1", "name", 0, "Été à [Nice]")
+    (hit,) = search(index, "anna", "ete beach").hits
+    assert (hit.video, hit.kind, hit.text) == ("vid_1", "speech", "one beach")
+    assert search(index, "anna", "name:nice").total == 1
+    index.apply(VideoRename("anna", "vid_1", None))
+    assert not search(index, "anna", "nice").total
+
+
+def test_shots_are_found_by_what_happens_in_them(index: Index) -> None:
+    shots = [Observation("shot", Span(n * 16000, (n + 5) * 16000, BASE), f"shot {n}", 1.0) for n in (0, 5, 10)]
+    _show(index, [*shots, _said("anna", 1, "person"), _said("anna", 6, "person"), _said("anna", 8, "person")])
+    assert [hit.text for hit in search(index, "anna", "kind:shot", order="time").hits] == [
+        "shot 0",
+        "shot 5",
+        "shot 10",
+    ]
+    found = search(index, "anna", "kind:shot person:anna", order="time").hits
+    assert [(hit.kind, hit.start_us, hit.end_us) for hit in found] == [
+        ("shot", 0, 5_000_000),
+        ("shot", 5_000_000, 10_000_000),
+    ]
+    assert {hit.kind for hit in search(index, "anna", "shot").hits} <= {"name"}
+
+
+def test_a_place_that_was_not_recognised_is_nothing_to_find(index: Index) -> None:
+    _show(index, [_said("unknown", 1, "place"), _said("beach", 2, "place"), _said("unknown", 3)])
+    assert [hit.kind for hit in search(index, "anna", "unknown").hits] == ["speech"]
+    assert index.summary("anna").labels["place"] == {"beach": 1}
+
+
+def test_a_hit_begins_at_the_first_occurrence_and_names_each(index: Index) -> None:
+    said = (("gold", 0, 32000, 1.0), ("and", 32000, 64000, 1.0), ("gold", 64000, 80000, 1.0))
+    longer = Observation("speech", Span(0, 10 * 16000, BASE), "gold and gold", 0.9, "en", said)
+    _show(index, [longer, _said("gold", 20)])
+    first, second = search(index, "anna", "gold", order="time").hits
+    assert (first.start_us, [s.start_us for s in first.times]) == (0, [0, 4_000_000])
+    visited, at = [], -1
+    while hit := next_hit(index, "anna", "gold", "vid_1", at):
+        at = hit.start_us
+        visited.append(at)
+    assert visited == [0, 4_000_000, second.start_us]
+    back = next_hit(index, "anna", "gold", "vid_1", second.start_us, back=True)
+    assert back is not None
+    assert back.start_us == 4_000_000
+
+
+@pytest.mark.parametrize("link", ["before", "during", "near:9s"])
+def test_a_linked_hit_is_told_as_what_stands_first(index: Index, link: str) -> None:
+    start, end = {"before": (2, 3), "during": (0, 9), "near:9s": (4, 5)}[link]
+    said = Observation("speech", Span(16000, 32000, BASE), "budget", 1.0, "en")
+    _show(index, [said, Observation("text", Span(start * 16000, end * 16000, BASE), "q3", 1.0)])
+    (hit,) = search(index, "anna", f"say:budget {link} text:q3").hits
+    assert (hit.kind, hit.text, hit.start_us) == ("speech", "budget", 1_000_000)
+
+
 VOCABULARY = ["ask", "asked", "not", "country", "été", "Été", "1,000", "don't", "日本", "a", "a."]
 KINDS = ["speech", "speech", "text", "object", "person"]
 FIELDS = ["say", "text", "object", "person"]
@@ -422,9 +482,11 @@ TERMS = st.one_of(
     PLAIN, st.tuples(st.sampled_from(FIELDS), PLAIN).map(":".join), st.sampled_from(["object:*", "say:*"])
 )
 PARTS = st.one_of(TERMS, TERMS, TERMS.map("-{}".format), st.just("OR"))
-LINKS = st.sampled_from(["near:1s", "near:0s", "NEAR", "before", "BEFORE", "before:2s", "DURING"])
+LINKS = st.sampled_from(["near:1s", "near:0s", "NEAR", "before", "BEFORE", "before:2s", "DURING", "WITH"])
 QUERIES = st.one_of(
     st.lists(PARTS, max_size=5).map(" ".join),
+    st.tuples(TERMS, TERMS, PARTS).map(lambda ts: "({} OR {}) {}".format(*ts)),
+    st.tuples(TERMS, TERMS, TERMS).map(lambda ts: "{} NOT ({} {})".format(*ts)),
     st.tuples(TERMS, LINKS, TERMS).map(" ".join),
     st.tuples(TERMS, LINKS, TERMS, st.one_of(LINKS, st.just(""), st.just("-")), TERMS).map(" ".join),
 )
@@ -455,8 +517,14 @@ def test_it_finds_exactly_what_a_look_at_everything_finds(
     videos = {f"vid_{n}": _film(some) for n, some in enumerate(library, 1)}
     for video, lines in videos.items():
         _show(index, lines, video)
+    videos = {video: [*lines, _named(video)] for video, lines in videos.items()}
     for text in queries:
         assert _found(search(index, "anna", text, limit=1000)) == search_oracle.look(videos, parse(text)), text
+
+
+def _named(video: str) -> Observation:
+    """The name of a video is there from its beginning to its end."""
+    return Observation("name", Span(0, 9_000_000, Fraction(1, 1_000_000)), f"{video}.mp4", 1.0)
 
 
 def _film(parts: list[tuple[str, str, float]]) -> list[Observation]:

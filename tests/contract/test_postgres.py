@@ -122,7 +122,7 @@ def test_an_older_index_is_made_anew(new_database: str) -> None:
 
 # Sessions
 def test_everything_goes_without_prepared_statements_and_leaves_no_trace_in_a_session(ledger: PostgresLedger) -> None:
-    with contextlib.closing(Postgres(ledger._db.url, size=1, prepared=False)) as db:
+    with contextlib.closing(Postgres(ledger._db.url, size=1, pooled=True)) as db:
         behind = PostgresLedger(db)
         opened(behind, NEW, film(NEW))
         worker(behind)
@@ -320,7 +320,7 @@ def test_a_server_that_says_nothing_is_away_in_bounded_time(ledger: PostgresLedg
     with contextlib.closing(Postgres(ledger._db.url, size=1, deadline=LONG)) as db:
         slow = PostgresLedger(db)
         (pid,) = db.ask("SELECT pg_backend_pid()", {})[0]
-        db._free[0].deadline = 0.5
+        db._free[False][0].deadline = 0.5
         os.kill(pid, signal.SIGSTOP)
         try:
             begun = time.monotonic()
@@ -414,6 +414,7 @@ def test_a_task_that_is_leased_while_what_it_needs_is_done_again_is_not_lost(db:
     ledger.complete("w1", [done(lease) for lease in parts])
     with psycopg.connect(db.url) as other, ThreadPoolExecutor(1) as pool:
         asked = {"worker": "w2", "at": None, "now": None, "lanes": ["cpu"], "n": 1, "claim": 7}
+        asked |= {"ids": [], "every": True}
         other.execute(SQL["claim"], asked)
         reviving = pool.submit(ledger.revive, NEW.id, [parts[0].task], "", True)
         _until(lambda: ledger._db.ask("SELECT FROM pg_locks WHERE NOT granted", {}))
@@ -529,8 +530,8 @@ def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Post
     sql = {"fail": "SELECT 1 / 0", "after": "SELECT %(n)s::integer", "too": "SELECT %(n)s::integer + 1"}
 
     def body(tx: store.Transaction, *, fails: bool) -> list[int]:
-        asked = [tx.run(name, **({} if name == "fail" else {"n": 1})) for name in sql if fails or name != "fail"]
-        return [row[0] for cursor in asked for row in tx.rows(cursor)]
+        sent = [tx.send(name, **({} if name == "fail" else {"n": 1})) for name in sql if fails or name != "fail"]
+        return [row[0] for answer in sent for row in answer()]
 
     assert db.write("test", sql, lambda t: body(t, fails=False)) == [1, 2]
     for _ in range(3):  # often enough for each to be taken for prepared

@@ -208,3 +208,25 @@ def test_many_who_open_new_records_at_once_all_get_in(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_of_eight_who_create_a_record_at_once_one_does(records: Records) -> None:
+    begin, won, lost = threading.Barrier(8), list[int](), list[int]()
+
+    def create(n: int) -> None:
+        begin.wait()
+        try:
+            records.put("setup", "ann", "first", {"by": n}, expected=0)
+            won.append(n)
+        except Conflict:
+            lost.append(n)
+
+    threads = [threading.Thread(target=create, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(won), len(lost)) == (1, 7)
+    found = records.get("setup", "ann", "first")
+    assert found
+    assert found.doc == {"by": won[0]}

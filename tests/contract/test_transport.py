@@ -226,8 +226,7 @@ def test_a_server_that_is_away_raises_nothing_and_is_found_again(own_server: Run
     assert hints.missing("cpu", ["b"]) == ()
     assert hints.wait(["cpu"], SHORT) == hints.wait(["cpu"], 0) == ()
     hints.wake()
-    port = int(own_server.url.rpartition(":")[2].partition("/")[0])
-    again = valkey.start(tmp_path, port)
+    again = valkey.start(tmp_path, own_server.port, own_server.secret)
     met: set[str] = set()
     end = time.monotonic() + LONG
     while not met and time.monotonic() < end:

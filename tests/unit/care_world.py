@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from rushes.blobs.documents import read_document
-from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.job import NewJob
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
@@ -17,6 +16,7 @@ from rushes.domain.worker import Incarnation
 from rushes.jobs.maintenance.deletion import RetentionRules
 from rushes.jobs.maintenance.gc import gc
 from rushes.ledger.memory import MemoryLedger
+from tests.memory_blobs import MemoryBlobs
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1")
 RULES = RetentionRules(

@@ -5,13 +5,13 @@ from pathlib import Path
 from rushes.domain.task import Failure, Lease
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import Library
-from rushes.wiring import incarnation
+from rushes.wiring.workers import incarnation
 
 
 def take(home: Path, n: int = 1) -> tuple[str, tuple[Lease, ...]]:
     """So many tasks in the hands of a living worker, and its id; its lease holds an hour, however slow the machine."""
     ledger = SqliteLedger(home / "ledger.sqlite", shift=3600.0)
-    me = incarnation(("cpu",), n)
+    me = incarnation(("cpu",), n, "me")
     try:
         ledger.renew(me, {}, {})
         return me.id, ledger.claim(me.id, ("cpu",), n)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.keys import JSON
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.engines.port import Engine
 from rushes.stages.port import Input, OutputDraft, Stage, Work
+from tests.memory_blobs import MemoryBlobs
 
 OWNER = "me"
 _NOBODY = Provenance("run", "stage", "rushes", "0", "", "", "", 1)

@@ -10,7 +10,6 @@ from typing import Any
 import av
 import numpy as np
 
-from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import Blobs
 from rushes.domain.keys import JSON
 from rushes.domain.result import Manifest, Provenance
@@ -21,6 +20,7 @@ from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, SpeechEngine, Transcription, Word
 from rushes.settings import load, models_folder
 from rushes.stages.port import Input, Stage, Work
+from tests.memory_blobs import MemoryBlobs
 
 ROOT = Path(__file__).parents[2]
 JFK = ROOT / "scripts" / "demo_media" / "jfk.flac"

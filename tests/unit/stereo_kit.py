@@ -1,13 +1,11 @@
 """What the tests of 3D share: a film through its stages, cut into chunks, with depth invented from light."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
-from rushes.engines.stub import FLAG, StubEngine
 from rushes.media.stereo.depth import Grade
 from rushes.stages.depth import Depth
 from rushes.stages.develop import Develop
@@ -17,6 +15,7 @@ from rushes.stages.port import Input, OutputDraft
 from rushes.stages.probe import Probe
 from rushes.stages.shots import Shots
 from rushes.stages.stereo import Stereo
+from tests.stub_engine import StubEngine
 from tests.unit.film_work import FilmWork, chunks
 
 
@@ -40,7 +39,6 @@ class Made:
 
 def in_3d(film: Path, scratch: Path, seconds: int = 60, **options: Mapping[str, JSON]) -> Made:
     """A film in 3D, made in chunks of so many seconds."""
-    os.environ.setdefault(FLAG, "1")
     work = FilmWork(film, scratch, engine=StubEngine(), models={"depth": "stub"})
     work.run(Probe())
     spans: list[Span | None] = [*chunks(work.facts, seconds)] if work.facts.video else [None]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import Blobs
 from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
@@ -23,6 +22,7 @@ from rushes.transport.poll import Poll
 from rushes.transport.port import Transport
 from rushes.worker.core import Limits
 from rushes.worker.shell import Shell, WorkerDeps
+from tests.memory_blobs import MemoryBlobs
 
 DEADLINE = 240.0  # far more than anything here takes
 

@@ -17,16 +17,7 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, is_id, short
 from rushes.exports import sidecar
 from rushes.home import Home
-from rushes.index.changes import (
-    CursorMove,
-    IndexedResult,
-    ResultRemoval,
-    Run,
-    RunUpdate,
-    SelectionUpdate,
-    Track,
-    TrackUpdate,
-)
+from rushes.index import changes
 from rushes.index.follower import SIDECAR
 from rushes.index.people import FACE, PERSON, FaceLabel
 from rushes.index.people.updater import PeopleUpdater
@@ -56,7 +47,7 @@ class SidecarReport:
 class Faces:
     """What a sidecar says of the people in a video, as records and the index keep it."""
 
-    tracks: tuple[Track, ...]
+    tracks: tuple[changes.Track, ...]
     said: dict[str, dict[str, JSON]]
 
 
@@ -76,7 +67,7 @@ def parse_faces(video: str, people: Mapping[str, JSON]) -> Faces:
     Raises:
         ValueError, TypeError, LookupError, AttributeError, ArithmeticError: somebody else wrote it.
     """
-    tracks = tuple(Track.from_doc(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
+    tracks = tuple(changes.Track.from_doc(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
     said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
     for id, doc in said.items():
         if not is_id(id):
@@ -94,7 +85,7 @@ def _embedding(text: str) -> bytes:
 
 def import_faces(home: Home, video: str, faces: Faces) -> None:
     """The same again in a home that does not know them; what was said here counts more."""
-    home.index.apply(TrackUpdate(home.owner, video, faces.tracks))
+    home.index.apply(changes.TrackUpdate(home.owner, video, faces.tracks))
     for id, doc in faces.said.items():
         with suppress(Conflict):
             home.records.put(PERSON, home.owner, id, doc, expected=0)
@@ -140,7 +131,7 @@ def import_again(home: Home) -> None:
     wanted = {r.id: Path(str(r.doc["path"])) for r in home.all_records(READ) if not at or r.id in left}
     away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
     with home.index.lock(60.0):
-        home.index.apply(CursorMove(READ, " ".join([str(time.time()), *away]) if away else _ALL))
+        home.index.apply(changes.CursorMove(READ, " ".join([str(time.time()), *away]) if away else _ALL))
     home.follower.catch_up()
 
 
@@ -185,18 +176,18 @@ def _taken_in(home: Home, path: Path, made: ParsedSidecar) -> SidecarReport:
         shown = home.index.state(owner, video).shown
         there = {kind for kind, key, _ in shown if not key.startswith(SIDECAR)}
         kinds = [kind for kind in sidecar.kinds(made.found.lines) if kind not in there]
-        results = [IndexedResult(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
+        results = [changes.IndexedResult(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
         if results or not there:
-            run = Run(job, owner, video, "sidecar", "completed", _created(home, video, made.at), facts)
-            home.index.apply(RunUpdate(run, results))
+            run = changes.Run(job, owner, video, "sidecar", "completed", _created(home, video, made.at), facts)
+            home.index.apply(changes.RunUpdate(run, results))
         add = [(r, [line for line in made.found.lines if line.kind == r.kind]) for r in results]
         drop = [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)]
-        home.index.apply(SelectionUpdate(owner, video, add, drop))
+        home.index.apply(changes.SelectionUpdate(owner, video, add, drop))
         if FACE not in there:
             import_faces(home, video, made.people)
         results_now = home.index.state(owner, video).results
         old = {r.key for r, _ in results_now if r.key.startswith(SIDECAR)} - {key}
-        home.index.apply(ResultRemoval(owner, sorted(old)))
+        home.index.apply(changes.ResultRemoval(owner, sorted(old)))
     return SidecarReport(path, video, str(facts.get("name") or ""), len(made.found.lines))
 
 

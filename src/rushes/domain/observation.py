@@ -21,7 +21,7 @@ class Observation:
     `words` are (text, span start, span end, confidence) in the span's own base, for what is said.
     """
 
-    kind: str  # "speech", "text", "entity", "object", "face", "place"
+    kind: str  # "speech", "text", "entity", "object", "face", "place", "shot"
     span: Span
     text: str
     confidence: float

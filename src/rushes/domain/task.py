@@ -1,11 +1,14 @@
 """Tasks: one stage on one chunk, leased to one worker at a time."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from rushes.domain.keys import JSON
 from rushes.domain.result import Result
+from rushes.domain.span import Span
 
 LEASE_SECONDS = 30.0
 RENEW_SECONDS = 10.0
@@ -134,6 +137,18 @@ class Task:
     finished_at: str | None = None
     failure: Failure | None = None
     adopted: bool = False
+
+    @property
+    def question(self) -> Mapping[str, JSON]:
+        """What its spec says; nothing if that is no document."""
+        doc = json.loads(self.spec or "{}")
+        return doc if isinstance(doc, dict) else {}
+
+    @property
+    def span(self) -> Span | None:
+        """The part of the video that it works on; None if that is all of it."""
+        doc = self.question.get("span")
+        return Span.from_json(doc) if doc else None
 
 
 def retry_delay(failures: int, jitter: float) -> float | None:

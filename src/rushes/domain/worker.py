@@ -29,6 +29,7 @@ class Incarnation:
     slots: int = 1
     machine: str = ""  # what rates are learnt by
     version: str = ""
+    owner: str = ""  # whose settings it was started with; it works for everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +43,12 @@ class Worker:
     held: tuple[str, ...]  # task ids
     lease_left: float
     started_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """Whether the home's disk has space for more: bytes that are free, and that must stay free."""
+
+    enough: bool
+    free: int = 0
+    reserve: int = 0

@@ -14,9 +14,9 @@ from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound
 from rushes.domain.event import Event, EventType
+from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
-from rushes.domain.keys import JSON, short
-from rushes.domain.span import Span
+from rushes.domain.keys import short
 from rushes.domain.stage import Scope
 from rushes.domain.task import Task
 from rushes.domain.video import VideoFacts
@@ -72,9 +72,8 @@ class RateHistory:
         jobs, cursor = self._changed(str(before.doc["cursor"]) if before else "")
         if before and cursor == before.doc["cursor"]:
             return
-        learnt: dict[str, list[tuple[Rate, Task, str]]] = {}
-        for found in (found for job in jobs for found in self._finished(job)):
-            learnt.setdefault(_id(found[0].stage, found[0].machine), []).append(found)
+        finished = (found for job in jobs for found in self._finished(job))
+        learnt = grouped(finished, lambda found: _id(found[0].stage, found[0].machine))
         with suppress(Conflict):
             for id, some in learnt.items():
                 self._keep(id, some)
@@ -115,7 +114,7 @@ class RateHistory:
 
     def _with_results(self, rate: Rate, task: Task, owner: str) -> Rate:
         size, voiced = 0, None
-        for key in _spec(task).get("results", {}).values():
+        for key in task.question.get("results", {}).values():
             with suppress(DamagedBlob):
                 manifest = read_manifest(self.blobs, owner, key)
                 size += sum(artifact.size for artifact in manifest.artifacts)
@@ -124,13 +123,13 @@ class RateHistory:
 
 
 def _rate(job: Job, task: Task, event: Event) -> Rate:
-    facts, span = json.loads(job.facts), _spec(task).get("span")
+    facts, span = json.loads(job.facts), task.span
     return Rate(
         task=task.id,
         stage=task.stage,
         machine=machine_of(str(event.data.get("worker") or "")),
         seconds=float(event.data.get("seconds") or 0.0),
-        media_seconds=float(Span.from_json(span).seconds) if span else int(facts.get("duration_us") or 0) / 1e6,
+        media_seconds=float(span.seconds) if span else int(facts.get("duration_us") or 0) / 1e6,
         pixels=int(facts.get("width") or 0) * int(facts.get("height") or 0),
         at=event.at,
     )
@@ -142,11 +141,6 @@ def _newest(rates: Iterable[Rate]) -> list[Rate]:
 
 def _read(record: Record) -> list[Rate]:
     return [Rate(**doc) for doc in record.doc["tasks"]]
-
-
-def _spec(task: Task) -> Mapping[str, JSON]:
-    doc = json.loads(task.spec or "{}")
-    return doc if isinstance(doc, dict) else {}
 
 
 def _id(stage: str, machine: str) -> str:

@@ -5,7 +5,7 @@ At least once, idempotent, and safe to kill anywhere: what was begun is queued i
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +16,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
-from rushes.domain.keys import JSON, manifest_key
+from rushes.domain.keys import manifest_key
 from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
 from rushes.domain.task import Task, TaskState
@@ -188,7 +188,7 @@ class Follower:
         """What a finished task made: its results by kind, and published names with their keys."""
         results: list[IndexedResult] = []
         names: list[tuple[str, str]] = []
-        for key in _spec(task).get("results", {}).values():
+        for key in task.question.get("results", {}).values():
             data = written(self.blobs, manifest_key(run.owner, key))
             manifest = _manifest(data, key)
             if manifest is None or data is None:
@@ -303,11 +303,6 @@ def _correction(record: Record) -> Correction | None:
     except (KeyError, TypeError, ValueError) as error:
         log.warning("ignored correction %s: %s", record.id, error)
         return None
-
-
-def _spec(task: Task) -> Mapping[str, JSON]:
-    doc = json.loads(task.spec or "{}")
-    return doc if isinstance(doc, dict) else {}
 
 
 def _manifest(data: bytes | None, key: str) -> Manifest | None:

@@ -15,7 +15,7 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span, to_us
 from rushes.index.tokenizer import Token, safe, tokens
 
-VERSION = 1  # other passages for the same observations: the index is built again
+VERSION = 2  # other passages for the same observations: the index is built again
 VISUAL_KINDS = frozenset({"object", "place", "person"})  # one row for each sampled frame
 SPEECH = "speech"
 
@@ -47,10 +47,15 @@ class Passage:
 
 def passages(lines: Sequence[Observation]) -> Iterator[Passage]:
     """The passages of a video's observations of one kind, given in order of time; what has no words is none."""
-    for group in _groups([_safe(line) for line in lines]):
+    for group in _groups([_safe(line) for line in lines if not is_unknown(line)]):
         found = [said for line in group if (said := _said(line)).own]
         for n, said in enumerate(found):
             yield _passage(said, _ahead(found, n), group[-1].span.end_us)
+
+
+def is_unknown(line: Observation) -> bool:
+    """Whether it says that no place was recognised: nothing to find."""
+    return line.kind == "place" and line.text == "unknown"
 
 
 @dataclass(frozen=True, slots=True)

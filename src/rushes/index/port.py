@@ -67,6 +67,7 @@ class Hit:
     score: float
     language: str
     confidence: float
+    times: tuple[Span, ...] = ()  # each occurrence in the line, in order of time
     matched: tuple[MatchPart, ...] = ()  # everything that makes it a hit, in order of time
 
     @property
@@ -212,3 +213,16 @@ class Index(Protocol):
 def find_video(index: Index, owner: str, id: str) -> Video | None:
     """One video, None if the owner has no such."""
     return next(iter(index.videos(owner, ids=[id])[0]), None)
+
+
+class SemanticIndex(Protocol):
+    """Compares what sentences mean."""
+
+    def find(
+        self, index: Index, owner: str, term: Term, videos: Collection[str] | None
+    ) -> tuple[dict[Posting, float], str]:
+        """The passages that mean most alike with how much they do, and a note for the user.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """

@@ -8,7 +8,7 @@ whoever gets it; work that runs long is reported by its own worker and never end
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from rushes.domain.errors import NotFound
+from rushes.domain.errors import NotAllowed, NotFound
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.task import TaskState
 from rushes.home import Home
@@ -61,9 +61,13 @@ def drain(home: Home, worker: str) -> None:
 
     Raises:
         NotFound: there is no such worker.
+        NotAllowed: another owner started it.
     """
-    if worker not in {w.incarnation.id for w in home.ledger.workers()}:
+    found = {w.incarnation.id: w.incarnation for w in home.ledger.workers()}
+    if worker not in found:
         raise NotFound(f"no worker {worker[:80]!r}", what="worker")
+    if found[worker].owner != home.owner and not home.settings.fleet_admin:
+        raise NotAllowed("another owner started this worker", "Set fleet_admin = true where the fleet is administered.")
     home.ledger.control(worker, JobCommand.DRAIN)
 
 

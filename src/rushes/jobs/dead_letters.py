@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rushes.domain.errors import NotFound
+from rushes.domain.grouping import grouped
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.jobs.control import announce
@@ -84,10 +85,9 @@ class DeadLetters:
     def retry(self, only: FailureFilter, cursor: str = "", limit: int = PAGE) -> Page[str]:
         """Make those chosen among so many ready again with fresh tries."""
         page, _ = self._look(cursor, limit)
-        by_job: dict[str, list[str]] = {}
-        for task in filter(only.fits, page.rows):
-            by_job.setdefault(task.job, []).append(task.id)
-        tasks = tuple(t for job, ids in by_job.items() for t in self.home.ledger.revive(job, ids))
+        by_job = grouped(filter(only.fits, page.rows), lambda task: task.job)
+        revive = self.home.ledger.revive
+        tasks = tuple(id for job, some in by_job.items() for id in revive(job, [task.id for task in some]))
         announce(self.home, tasks)
         return Page(tasks, page.cursor)
 
@@ -133,10 +133,7 @@ def _found(some: tuple[T, ...], kind: str) -> tuple[T, ...]:
 
 
 def _grouped(tasks: Iterable[Task]) -> tuple[FailureGroup, ...]:
-    groups: dict[str, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault(_kind(task), []).append(task)
-    made = [FailureGroup(kind, _causes(some)) for kind, some in groups.items()]
+    made = [FailureGroup(kind, _causes(some)) for kind, some in grouped(tasks, _kind).items()]
     return tuple(sorted(made, key=lambda g: (-len(g.tasks), g.kind)))
 
 
@@ -149,8 +146,9 @@ def _mark(task: Task) -> str:
 
 
 def _causes(tasks: list[Task]) -> tuple[Cause, ...]:
-    said: dict[tuple[str, str, str], list[Task]] = {}
-    for task in sorted(tasks, key=lambda t: t.finished_at or "", reverse=True):
-        f = task.failure
-        said.setdefault((f.message, f.hint, f.verdict) if f else ("", "", ""), []).append(task)
-    return tuple(Cause(*words, tuple(some)) for words, some in said.items())
+    newest_first = sorted(tasks, key=lambda t: t.finished_at or "", reverse=True)
+    return tuple(Cause(*said, tuple(some)) for said, some in grouped(newest_first, _said).items())
+
+
+def _said(task: Task) -> tuple[str, str, str]:
+    return (task.failure.message, task.failure.hint, task.failure.verdict) if task.failure else ("", "", "")

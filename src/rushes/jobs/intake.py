@@ -1,6 +1,7 @@
 """Taking in: paths become questions, questions become jobs; one bad path never stops the rest."""
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -161,6 +162,8 @@ def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[st
 def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
     if wanted.chunk == "large":
         return LARGE
+    if wanted.chunk and not re.fullmatch(r"0*[1-9][0-9]{0,5}", wanted.chunk):
+        raise Refused(f"invalid chunk {wanted.chunk[:20]!r}: use seconds or 'large'", "For example: --chunk 30")
     return (int(wanted.chunk) if wanted.chunk else home.settings.chunk_seconds), 0
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from rushes.domain.errors import Refused
 from rushes.domain.event import Event, EventType
+from rushes.domain.grouping import grouped
 from rushes.domain.job import FINAL, Job
 from rushes.domain.keys import parse_task_id
-from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
@@ -76,7 +76,7 @@ class JobWatcher:
         length = json.loads(job.facts)["duration_us"] / 1e6
         for task in all_tasks(self._ledger, self._id):
             self._stages.setdefault(task.stage, _Stage()).total += 1
-            self._media[task.id] = _media_seconds(task, length)
+            self._media[task.id] = float(task.span.seconds) if task.span else length
         self._planned = True
 
     def _read_events(self) -> None:
@@ -162,11 +162,6 @@ class JobsWatcher:
         return moved
 
 
-def _media_seconds(task: Task, length: float) -> float:
-    span = json.loads(task.spec)["span"]
-    return float(Span.from_json(span).seconds) if span else length
-
-
 def follow(ledger: Ledger, job: str, after: int, pause: Callable[[], bool]) -> Iterator[Event]:
     """Events after a number until the job is final. `pause` waits a little and answers whether to go on."""
     while True:
@@ -203,10 +198,7 @@ class Step:
 
 def steps_of(tasks: Iterable[Task]) -> tuple[Step, ...]:
     """The steps of a job in the order of its tasks."""
-    by_stage: dict[str, list[Task]] = {}
-    for task in tasks:
-        by_stage.setdefault(task.stage, []).append(task)
-    return tuple(_step(stage, some) for stage, some in by_stage.items())
+    return tuple(_step(stage, some) for stage, some in grouped(tasks, lambda task: task.stage).items())
 
 
 def _step(stage: str, tasks: list[Task]) -> Step:

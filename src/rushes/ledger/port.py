@@ -99,6 +99,8 @@ class Ledger(Protocol):
         """Up to n ready tasks in those lanes: higher priority first, then job age, then plan order.
 
         Each lease has a fence greater than any before on that task. With `hinted`, only those ids are looked at.
+        A task that another call is just looking at is passed over, so that with many workers a less urgent one may
+        go before it.
         Raises:
             LeaseLost: the worker's own row is over.
         """

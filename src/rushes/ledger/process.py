@@ -4,8 +4,6 @@ import os
 import platform
 from pathlib import Path
 
-import psutil
-
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import boot_id
 
@@ -65,6 +63,8 @@ def _namespace() -> str:
 def _portable_start(pid: int) -> str | None:
     if Path("/proc/self/stat").exists():
         return None
+    import psutil  # noqa: PLC0415 - Linux does not need it
+
     try:
         return f"{psutil.Process(pid).create_time():.2f}@"
     except psutil.NoSuchProcess:

@@ -14,30 +14,27 @@ from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, Forecast, estimate, forecast, job_estimate
-from rushes.home import VERSION, Home, machine
-from rushes.index.port import Hit, SearchResult, Summary
-from rushes.index.search import SemanticIndex
-from rushes.index.search import next_hit as find_next
-from rushes.index.search import search as find_hits
+from rushes.home import Home, machine, version
+from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
 from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
 from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
 from rushes.jobs.maintenance.verify import Damage, VerifyReport
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
-from rushes.library.clips import Clip, ClipRequest, Clips, cut
+from rushes.library.clips import Clip, ClipRequest, Clips
 from rushes.library.doctor import Check, doctor, health
 from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.search import export_hits
+from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabulary
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
 from rushes.library.work.progress import RunProgress, RunReport
-from rushes.library.work.run import find_damages, repairing, report_of, submit_and_run, try_out
-from rushes.library.work.workers import HomeWorker
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, list_settings
+from rushes.uploads.direct import SignedPart
 from rushes.uploads.expected import ExpectedUpload, expect_upload
 from rushes.uploads.service import Uploads, UploadWriter
 from rushes.uploads.staging import Upload, UploadBusy
@@ -45,9 +42,9 @@ from rushes.wiring import open_home
 from rushes.wiring.setup import folder_blobs, needed
 from rushes.worker.scratch import clear
 
-__all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "ModelStatus",
-           "RunReport", "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
-           "needed"]  # fmt: skip
+__all__ = ["RECIPES", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "ModelStatus",
+           "RunReport", "SettingValue", "SignedPart", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
+           "needed", "version"]  # fmt: skip
 
 Place = str | Path
 Places = Iterable[Place]
@@ -95,6 +92,8 @@ class Library:
 
         What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
         """
+        from rushes.library.work.run import report_of
+
         report = report_of(self.running(paths, wanted, slots=slots, signals=signals))
         if self.home.settings.beside if beside is None else beside:
             self.videos.write_beside(report.jobs)
@@ -104,6 +103,8 @@ class Library:
         self, paths: Places, wanted: JobRequest | None = None, *, slots: int | None = None, signals: bool = False
     ) -> Iterator[RunProgress]:
         """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
+        from rushes.library.work.run import submit_and_run
+
         return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
 
     def expect_upload(self, name: str, wanted: JobRequest | None = None) -> ExpectedUpload:
@@ -118,10 +119,14 @@ class Library:
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
         """Be a worker of this home until told to stop; the exit code."""
+        from rushes.library.work.workers import HomeWorker
+
         return HomeWorker(self.home, slots, lanes, until_idle=until_idle).run()
 
     def estimate(self, paths: Places, wanted: JobRequest | None = None, *, signals: bool = False) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
+        from rushes.library.work.run import try_out
+
         work = partial(try_out, self.home, signals=signals)
         return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
 
@@ -136,8 +141,8 @@ class Library:
 
     def bench_models(self, names: Sequence[str] = ()) -> list[ModelSpeed]:
         """How long each model that is here (or is named) takes on this machine."""
-        from rushes.engines.local import LocalEngine  # noqa: PLC0415 - numpy is loaded when it is needed
-        from rushes.engines.models.benchmark import benchmark  # noqa: PLC0415
+        from rushes.engines.local import LocalEngine
+        from rushes.engines.models.benchmark import benchmark
 
         engine = LocalEngine(self.models)
         here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
@@ -148,9 +153,11 @@ class Library:
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
     ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
+        from rushes.index.search import search
+
         sidecars.catch_up(self.home)
         engine = self._semantic(query)
-        return find_hits(self.home.index, self.home.owner, query, limit, cursor, video, order, engine)
+        return search(self.home.index, self.home.owner, query, limit, cursor, video, order, engine)
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -158,13 +165,26 @@ class Library:
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
+        from rushes.index.search import next_hit
+
         sidecars.catch_up(self.home)
         engine = self._semantic(query)
-        return find_next(self.home.index, self.home.owner, query, video, at_us, back=back, semantic=engine)
+        return next_hit(self.home.index, self.home.owner, query, video, at_us, back=back, semantic=engine)
 
     def _semantic(self, query: str) -> SemanticIndex | None:
         """An engine of this machine, if the query asks for what means alike (`~about this`)."""
         return self.home.semantic if "~" in query else None
+
+    def vocabulary(self, video: str = "") -> Vocabulary:
+        """The words that are said and written in one video, or in the newest."""
+        ids = [video] if video else [v.id for v in self.videos.page("", VIDEOS)[0]]
+        return vocabulary(
+            line.text for id in ids for kind in ("speech", "text") for line in self.videos.lines(id, kind)
+        )
+
+    def similar_query(self, query: str, video: str = "") -> str:
+        """A query that finds something, with similar words for those that do not occur; "" if there is none."""
+        return similar_query(query, self.vocabulary(video), lambda text: self.search(text, 1, "", video).total > 0)
 
     def summary(self) -> Summary:
         """What there is to find."""
@@ -187,6 +207,8 @@ class Library:
 
         `subtitles` come as a "track", "burnt" in, or not at all.
         """
+        from rushes.library.work.cut import cut
+
         wanted = ClipRequest(start_us, end_us, padding_ms, proxy, subtitles)
         return cut(self.home, self.videos.find(video), wanted, Path(out) if out else None, signals=signals)
 
@@ -209,14 +231,20 @@ class Library:
     # Care
     def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> VerifyReport:
         """Read every file of every result and compare it with its hash."""
+        from rushes.library.work.run import find_damages
+
         return find_damages(self.home, on_progress)
 
     def repair(self, damages: tuple[Damage, ...]) -> RunReport:
         """Make what is damaged again, and nothing else."""
+        from rushes.library.work.run import report_of
+
         return report_of(self.repairing(damages))
 
     def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
         """`repair` as an iterator of its progress, which ends with the report."""
+        from rushes.library.work.run import repairing
+
         return repairing(self.home, damages, signals=signals)
 
     def gc(self) -> GcReport:

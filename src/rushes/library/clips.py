@@ -2,32 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from rushes.blobs.documents import address
-from rushes.blobs.manifests import read_manifest
-from rushes.domain.errors import NotFound, Refused, RushesError
+from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON, short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
-from rushes.exports.adjacent_files import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.control import announce_ready
 from rushes.jobs.intake import wake
 from rushes.jobs.maintenance.video_removal import CLIP
 from rushes.jobs.originals import Original, list_originals, original
-from rushes.jobs.own_outputs import copy_out
 from rushes.jobs.progress import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.names import stem
-from rushes.library.work.run import stopped
-from rushes.library.work.workers import JobWorker
 from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Record
-from rushes.worker.publish import sweep
 
 STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
 
@@ -128,27 +120,6 @@ class Clips:
         return ClipStatus(record.id, status, doc["video"], doc["t_start"], doc["t_end"], job.id, title, error)
 
 
-def cut(home: Home, video: Video, wanted: ClipRequest, out: Path | None = None, *, signals: bool = False) -> Clip:
-    """Cut [start - padding, end + padding] to the exact frame; the same request again is the same clip.
-
-    Raises:
-        Refused: the range is empty or begins after the film, or the file cannot be written.
-        NeverWorks, TryAgain: it could not be cut; says why.
-    """
-    _check(video, wanted)
-    if out:
-        check_output_path(out, (".mp4",))
-    job, _, created = submit_order(home, video, wanted)
-    if home.ledger.job(job).state is not JobState.COMPLETED:
-        worker = JobWorker(home, [job], slots=0)
-        worker.run(signals=signals)
-        if worker.signal:
-            raise stopped(worker.signal)
-    else:
-        sweep(home.ledger, home.blobs)  # a name that a killed worker still owed
-    return _made(home, job, video, wanted, created, out)
-
-
 def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[str, str, bool]:
     """Submit a clip and leave the cutting to a worker; answers its job, its id, and whether the job is new.
 
@@ -224,21 +195,3 @@ def _check(video: Video, wanted: ClipRequest) -> None:
     if wanted.start_us >= video.duration_us:
         ends = clock(video.duration_us)
         raise Refused(f"{video.name} ends at {ends}, before the clip starts", f"Choose a start before {ends}.")
-
-
-def _made(home: Home, job: str, video: Video, wanted: ClipRequest, created: bool, out: Path | None) -> Clip:
-    (task,) = all_tasks(home.ledger, job)
-    if task.state is not TaskState.DONE:
-        failure = task.failure
-        raise RushesError(failure.message, failure.hint) if failure else RushesError("the clip is not finished")
-    artifact = read_manifest(home.blobs, home.owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
-    if out:
-        copy_out(home, home.blobs.local(home.owner, artifact.sha256), out)
-        path = str(out)
-    elif artifact.publish:
-        path = address(home.blobs, artifact.publish)
-    else:
-        path = str(home.blobs.local(home.owner, artifact.sha256))
-    id, end_us = Path(artifact.publish or job).stem, min(wanted.end_us, video.duration_us)
-    shortened = end_us < wanted.end_us
-    return Clip(id, video.id, wanted.start_us, end_us, path, artifact.size, created, shortened)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 from rushes.blobs.documents import read_document
 from rushes.domain.errors import RushesError, StoreAway
@@ -59,9 +58,11 @@ def _python(_house: Home) -> Check:
 
 
 def _media(_house: Home) -> Check:
+    from importlib import metadata  # noqa: PLC0415 - it takes longer to load than a home to open
+
     try:
-        found = ", ".join(f"{p} {version(p)}" for p in ("av", "faster-whisper", "simplejpeg", "numpy"))
-    except PackageNotFoundError as e:
+        found = ", ".join(f"{p} {metadata.version(p)}" for p in ("av", "faster-whisper", "simplejpeg", "numpy"))
+    except metadata.PackageNotFoundError as e:
         return Check("media", ok=False, detail=f"{e} is not installed", hint="Install rushes again with pip.")
     return Check("media", ok=True, detail=found)
 

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rushes.domain.errors import NotFound
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
-from rushes.domain.keys import is_id
+from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import Worker
 from rushes.home import Home
@@ -194,10 +194,18 @@ class Jobs:
         """Every worker, with what it holds."""
         return self.home.ledger.workers()
 
+    def seen_workers(self) -> list[Worker]:
+        """Every worker, with what it holds of this owner's; what it does for others is nobody's business."""
+        workers = self.workers()
+        jobs = self.get_many({parse_task_id(task)[0] for worker in workers for task in worker.held})
+        own = {w.incarnation.id: tuple(t for t in w.held if parse_task_id(t)[0] in jobs) for w in workers}
+        return [replace(worker, held=own[worker.incarnation.id]) for worker in workers]
+
     def drain(self, worker: str) -> None:
         """Tell a worker to claim nothing more and to hand back what it holds.
 
         Raises:
             NotFound: there is no such worker.
+            NotAllowed: another owner started it.
         """
         control.drain(self.home, worker)

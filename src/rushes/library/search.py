@@ -6,13 +6,15 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.exports import hits as forms
 from rushes.exports.hits import hit_doc
 from rushes.home import Home
+from rushes.index.grammar import parse
 from rushes.index.port import Hit, Piece, SearchResult, Summary
-from rushes.index.query import FIELDS, Clause, Filter, Term, parse
+from rushes.index.query import FIELDS, Clause, Filter, Term
+from rushes.index.tokenizer import words
 from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.videos.export import footage_of
 
-__all__ = ["FIELDS", "Clause", "Filter", "Hit", "Piece", "SearchResult", "Summary", "Term", "hit_doc", "parse"]
+__all__ = ["FIELDS", "Clause", "Filter", "Hit", "Piece", "SearchResult", "Summary", "Term", "hit_doc", "parse", "words"]
 KINDS = ("csv", "jsonl", "edl")
 
 

@@ -1,6 +1,7 @@
 """Records over SQL: the verbs once, for every database that brings its statements."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,13 +14,13 @@ CHANGES = 10_000  # records in one answer of `changed`
 class SqlRecords(Records):
     """Documents by kind, owner and id in one table, one statement a verb."""
 
+    @abstractmethod
     def _ask(self, name: str, verb: str = "", /, **values: object) -> Sequence[Sequence[Any]]:
         """The rows of a statement; with a verb it writes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _array(self, values: Iterable[str]) -> object:
         """A list of texts as a statement takes it."""
-        raise NotImplementedError
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
         rows = self._ask("named", kind=kind, owner=owner, ids=self._array(ids))

@@ -1,8 +1,12 @@
-"""SeaweedFS from its wheel: a real S3 on loopback, for a fleet on one machine and for tests."""
+"""SeaweedFS from its wheel: a real S3 on loopback, for a fleet on one machine and for tests.
+
+S3 wants the key. Its parts talk to each other on seven more ports, which take nobody without the certificate that is
+made for one start and kept in a folder of its own.
+"""
 
 import json
-import os
 import signal
+import subprocess
 import sysconfig
 from datetime import timedelta
 from pathlib import Path
@@ -10,11 +14,16 @@ from pathlib import Path
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from rushes.servers.process import Running, free_port
+from rushes.domain.errors import Refused
+from rushes.files import write_whole
+from rushes.servers.process import Running, free_port, private_folder
 from rushes.servers.process import start as start_process
 
 _PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc",
           "filer.port", "filer.port.grpc", "s3.port.grpc")  # fmt: skip
+_PARTS = ("master", "volume", "filer", "s3", "client")
+_CERTIFICATE = ("openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "3650", "-subj", "/CN=rushes",
+                "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem")  # fmt: skip
 
 
 def start(folder: Path, bucket: str, key: str, secret: str, port: int = 0) -> Running:
@@ -23,7 +32,7 @@ def start(folder: Path, bucket: str, key: str, secret: str, port: int = 0) -> Ru
     Raises:
         Refused: it does not start.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    _secure(private_folder(folder))
     port = port or free_port()
     url = f"http://127.0.0.1:{port}"
     store = S3Store(
@@ -56,17 +65,35 @@ def _argv(folder: Path, port: int, identities: Path) -> list[str]:
         "s3.port.iceberg": 0,
         "s3.port.lance": 0,
         "s3.config": identities,
-        **{name: free_port() for name in _PORTS},
+        "disableHttp": "true",  # of master and filer, which nothing needs
+        **dict(zip(_PORTS, (inside for inside in iter(free_port, None) if inside != port), strict=False)),
     }
     return [weed, "-logtostderr", "server", "-s3", *(f"-{name}={value}" for name, value in options.items())]
+
+
+def _secure(folder: Path) -> None:
+    """Make a certificate and the settings by which every part shows it and asks for it.
+
+    Raises:
+        Refused: openssl is missing or failed.
+    """
+    (folder / "key.pem").unlink(missing_ok=True)  # made anew, so that nobody but us can read it
+    try:
+        subprocess.run(_CERTIFICATE, cwd=folder, check=True, capture_output=True, umask=0o077)
+    except (OSError, subprocess.SubprocessError) as e:
+        raise Refused(f"openssl cannot make a certificate: {e}", "Install openssl 1.1.1 or newer.") from e
+    cert, key = json.dumps(str(folder / "cert.pem")), json.dumps(str(folder / "key.pem"))
+    shown = f"ca = {cert}\ncert = {cert}\nkey = {key}\n"
+    tables = [f"[grpc]\nca = {cert}\n", *(f"[{way}.{part}]\n{shown}" for part in _PARTS for way in ("grpc", "https"))]
+    write_whole(folder / "security.toml", "".join([*tables, "enabled = true\n"]).encode(), mode=0o600)  # https.client's
 
 
 def _identities(folder: Path, key: str, secret: str) -> Path:
     file = folder / "identities.json"
     credentials = [{"accessKey": key, "secretKey": secret}]
     actions = ["Admin", "Read", "Write", "List", "Tagging"]
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
-        json.dump({"identities": [{"name": "rushes", "credentials": credentials, "actions": actions}]}, f)
+    identity = {"name": "rushes", "credentials": credentials, "actions": actions}
+    write_whole(file, json.dumps({"identities": [identity]}).encode(), mode=0o600)
     return file
 
 

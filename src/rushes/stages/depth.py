@@ -4,9 +4,7 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.images import decode_jpeg
 from rushes.engines.models.vision import gives_inverse
 from rushes.media.developing.frame_pack import PackIndex, read_frame
-from rushes.media.stereo.depth import (
-    DepthWriter,
-)
+from rushes.media.stereo.depth import DepthWriter
 from rushes.stages.port import Work
 
 

@@ -5,13 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.stereo.depth import (
-    AUTO,
-    DepthEntry,
-    DepthIndex,
-    GradeOptions,
-    grade_shots,
-)
+from rushes.media.stereo.depth import AUTO, DepthEntry, DepthIndex, GradeOptions, grade_shots
 from rushes.stages.port import Input, Work
 
 

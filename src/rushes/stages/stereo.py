@@ -10,15 +10,7 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.media.reading.frames import develop
 from rushes.media.reading.scaling import display_size
-from rushes.media.stereo.depth import (
-    REACH,
-    DepthEntry,
-    DepthIndex,
-    DepthMap,
-    Grade,
-    TemporalDepth,
-    read_map,
-)
+from rushes.media.stereo.depth import REACH, DepthEntry, DepthIndex, DepthMap, Grade, TemporalDepth, read_map
 from rushes.media.stereo.frame_packing import FramePacker, parse_format
 from rushes.media.stereo.render import Renderer, StereoWriter
 from rushes.stages.port import Input, Work

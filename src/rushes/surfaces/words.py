@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from fractions import Fraction
 
 from rushes.domain.errors import Refused
@@ -26,7 +26,7 @@ _CLOCK = re.compile(r"^(?:(\d+):)?(\d+):([0-5]?\d(?:[.,]\d+)?)\Z", re.ASCII)
 _SECONDS = re.compile(r"^(\d+(?:[.,]\d+)?)s?\Z", re.ASCII)
 
 KINDS = {"speech": "Speech", "text": "Text on screen", "object": "Objects", "face": "Faces", "person": "People",
-         "place": "Places", "entity": "Names and links"}  # fmt: skip
+         "place": "Places", "entity": "Numbers and links", "shot": "Shots", "name": "Video names"}  # fmt: skip
 LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "pt": "Portuguese",
              "nl": "Dutch", "ja": "Japanese", "zh": "Chinese", "ru": "Russian", "uk": "Ukrainian", "pl": "Polish",
              "ko": "Korean", "ar": "Arabic", "tr": "Turkish", "sv": "Swedish", "cy": "Welsh"}  # fmt: skip
@@ -192,6 +192,21 @@ def utc(at: str) -> str:
 def local_time(at: str) -> datetime:
     """In the zone of this machine."""
     return datetime.fromisoformat(at).astimezone()
+
+
+def parse_ago(text: str) -> float:
+    """How many seconds ago `30m`, `24h`, `7d` or a date (in UTC) was.
+
+    Raises:
+        Refused: it is neither.
+    """
+    if asked := re.fullmatch(r"([0-9]{1,6})([mhd])", text):
+        return int(asked[1]) * {"m": 60.0, "h": 3600.0, "d": 86400.0}[asked[2]]
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as e:
+        raise Refused(f"{text!r} is no time", "For example: 24h, 7d, 2026-01-31") from e
+    return (datetime.now(UTC) - (at if at.tzinfo else at.replace(tzinfo=UTC))).total_seconds()
 
 
 def seconds_between(start: str | None, end: str | None) -> float | None:

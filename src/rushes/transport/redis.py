@@ -9,6 +9,7 @@ import itertools
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import redis
@@ -16,62 +17,14 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from rushes.domain.errors import StoreAway, StoreRefuses
+from rushes.statements import statements
 from rushes.telemetry import effect
 from rushes.transport.breaker import CircuitBreaker
 from rushes.transport.poll import Poll
 
 CHECK_SECONDS = 3.0
 _SLICE = 5.0  # seconds of one blocking call; a dead connection is noticed after one
-
-# Whether ids wait: KEYS are the list and the hash of positions, whose empty field has the last position given. For an
-# empty list the hash starts over; when most positions are of popped ids, it is written again from the list.
-_POSITIONS = """
-local SLICE = 1000
-local length = redis.call('LLEN', KEYS[1])
-if length == 0 then redis.call('UNLINK', KEYS[2]) end
-local last = tonumber(redis.call('HGET', KEYS[2], '') or length)
-local popped = last - length
-
-local function slices(count, work)
-  for first = 1, count, SLICE do work(first, math.min(first + SLICE - 1, count)) end
-end
-
-local function note(tasks, position)
-  local noted = {'', position + #tasks}
-  for n, task in ipairs(tasks) do
-    noted[2 * n + 1], noted[2 * n + 2] = task, position + n
-  end
-  redis.call('HSET', KEYS[2], unpack(noted))
-end
-
-local function missing()
-  local found, seen = {}, {}
-  slices(#ARGV, function(first, till)
-    local positions = redis.call('HMGET', KEYS[2], unpack(ARGV, first, till))
-    for n, position in ipairs(positions) do
-      local task = ARGV[first + n - 1]
-      if not seen[task] and (not position or tonumber(position) <= popped) then table.insert(found, task) end
-      seen[task] = true
-    end
-  end)
-  return found
-end
-"""
-
-_ANNOUNCE = """
-if redis.call('HLEN', KEYS[2]) > 2 * length + SLICE then
-  redis.call('UNLINK', KEYS[2])
-  slices(length, function(first, till) note(redis.call('LRANGE', KEYS[1], first - 1, till - 1), popped + first - 1) end)
-end
-local new = missing()
-slices(#new, function(first, till)
-  redis.call('RPUSH', KEYS[1], unpack(new, first, till))
-  note({unpack(new, first, till)}, last + first - 1)
-end)
-redis.call('EXPIRE', KEYS[2], 86400)
-"""
-
-_MISSING = "return missing()"
+_SCRIPTS = statements(Path(__file__).with_name("hints.lua"))
 
 
 class RedisHints(Poll):
@@ -90,7 +43,8 @@ class RedisHints(Poll):
             retry=Retry(NoBackoff(), 1),  # an idle connection may have been closed: once more on a new one
             decode_responses=True,
         )
-        self._announce, self._missing = (self._server.register_script(_POSITIONS + do) for do in (_ANNOUNCE, _MISSING))
+        scripts = (f"{_SCRIPTS['positions']}\n{_SCRIPTS[name]}" for name in ("announce", "missing"))
+        self._announce, self._missing = map(self._server.register_script, scripts)
         self._name = name
         self._waits: set[str] = set()  # a key for each wait that goes on, to end it by
         self._numbers = itertools.count()

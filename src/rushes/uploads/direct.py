@@ -36,7 +36,7 @@ def describe_non_footage(head: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SignedPart:
-    """A part that has not come yet, [start, end) of the file, and the presigned address to PUT it to."""
+    """A part that has not come yet, [start, end) of the file, and the address to PUT it to, good for 15 minutes."""
 
     number: int
     start: int

@@ -5,7 +5,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from rushes.engines.local import LocalEngine
-from rushes.home import VERSION
+from rushes.home import version
 from rushes.stages.registry import load_stages
 from rushes.telemetry import log_to
 from rushes.wiring import open_home
@@ -23,7 +23,7 @@ def main(folder: str, fd: str) -> None:
         engine=LocalEngine(home.models, threads=home.settings.threads or 1),
         scratch=home.scratch,
         original=home.original,
-        version=VERSION,
+        version=version(),
     )
     serve(deps, Connection(int(fd)))
 

@@ -24,7 +24,7 @@ class PostgresSetup(Setup):
 
     @cached_property
     def _db(self) -> Postgres:
-        return Postgres(self._settings.store, size=POOL, prepared=not self._settings.pgbouncer)
+        return Postgres(self._settings.store, size=POOL, pooled=self._settings.pgbouncer)
 
     def ledger(self) -> Ledger:
         """Tables."""
@@ -52,7 +52,7 @@ class PostgresSetup(Setup):
 
     def clock(self) -> float:
         """The database's."""
-        db = Postgres(self._settings.store, size=1, prepared=False)
+        db = Postgres(self._settings.store, size=1)
         try:
             return float(db.ask("SELECT extract(epoch FROM clock_timestamp())", {})[0][0])
         finally:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rushes.domain.task import RENEW_SECONDS, Lease, LeaseStatus, retry_delay
-from rushes.domain.worker import NOW
+from rushes.domain.worker import NOW, DiskSpace
 from rushes.worker.commands import (
     Command,
     Complete,
@@ -22,7 +22,6 @@ from rushes.worker.commands import (
 )
 from rushes.worker.inputs import (
     Claimed,
-    DiskSpace,
     Hinted,
     Input,
     OutboxEntryWritten,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
+from rushes.domain.worker import DiskSpace
 from rushes.worker.commands import OutboxEntry
 
 
@@ -86,15 +87,6 @@ class StoreUnavailable:
     """A command was not carried out: try again soon; `doubt`: the lease of this worker may be over."""
 
     doubt: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DiskSpace:
-    """Whether the home's disk has space for more: bytes that are free, and that must stay free."""
-
-    enough: bool
-    free: int = 0
-    reserve: int = 0
 
 
 @dataclass(frozen=True, slots=True)

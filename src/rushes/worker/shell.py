@@ -13,7 +13,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import LeaseLost, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish, Lease
-from rushes.domain.worker import Incarnation
+from rushes.domain.worker import DiskSpace, Incarnation
 from rushes.ledger.port import Ledger
 from rushes.telemetry import BugLog, log
 from rushes.transport.port import Transport
@@ -309,7 +309,7 @@ class Shell:
         free = free_bytes(self._deps.blobs)
         enough = free is None or free >= self._deps.reserve
         if enough != self.state.has_space:
-            self._inputs.put(inputs.DiskSpace(enough, free or 0, self._deps.reserve))
+            self._inputs.put(DiskSpace(enough, free or 0, self._deps.reserve))
         return enough
 
     def _keep_log(self, lease: Lease, first: int, lines: Sequence[str]) -> None:

@@ -3,12 +3,12 @@
 import pytest
 
 from rushes.blobs.manifests import read_manifest
-from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.ledger.port import Debt
 from rushes.worker.publish import publish
+from tests.memory_blobs import MemoryBlobs
 
 KEY = "0" * 12 + "-" + "a" * 40
 

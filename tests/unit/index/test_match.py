@@ -6,8 +6,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from rushes.index.grammar import parse
 from rushes.index.port import Posting
-from rushes.index.query import Term, parse
+from rushes.index.query import Term
 from rushes.index.search import match
 from rushes.index.search.match import Occurrence, evaluate, grouped, occurrences
 

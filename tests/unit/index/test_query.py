@@ -1,15 +1,20 @@
 """The grammar of search: what a text means, and that every text means something."""
 
+from datetime import date
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rushes.index.query import BEFORE_US, FAR_US, MAX_WORDS, NEAR_US, Clause, Filter, Link, Query, Term, parse
+from rushes.index.grammar import BEFORE_US, FAR_US, MAX_WORDS, NEAR_US, parse
+from rushes.index.query import Clause, Filter, Link, Query, Term
 from rushes.index.tokenizer import words
 
+TODAY = date(2026, 11, 18)  # a Wednesday
 ODD = ['"', '"""', "a AND", "AND", "NEAR(", "NEAR(a b, 5)", "*", "**", "col:x", "-", "--", "- -", "OR", "OR OR", "|",
        "()", "a*b", "say:", "say:*", '-"', "{}", "^a", "a + b", "\0", "\ud800", "🎬", "x" * 10_000, "a " * 5_000,
-       '"' * 9_999, ":", "::x", "'; DROP TABLE line; --", "-a -b"]  # fmt: skip
+       '"' * 9_999, "(" * 10_000, "-(" * 500 + "a b", "(a b) " * 400, "NOT NOT", "NOT OR a", "(a OR b) " * 40,
+        ":", "::x", "'; DROP TABLE line; --", "-a -b"]  # fmt: skip
 
 
 def _clause(must: str, *never: str) -> Clause:
@@ -23,7 +28,22 @@ def _all(must: tuple[Term, ...], never: tuple[Term, ...] = ()) -> Clause:
 @pytest.mark.parametrize(
     ("text", "clauses"),
     [
-        ("ask NOT what", [_clause("ask not what")]),
+        ("ask not what", [_clause("ask not what")]),
+        ("ask NOT what", [_clause("ask", "what")]),
+        ("NOT what ask", [_clause("ask", "what")]),
+        ("ask NOT", [_clause("ask not")]),
+        ("(a OR b) c", [_clause("a c"), _clause("b c")]),
+        ("c (a OR b)", [_clause("c a"), _clause("c b")]),
+        ("(a (b OR c)) | d", [_clause("a b"), _clause("a c"), _clause("d")]),
+        ("c -(a OR b)", [_clause("c", "a", "b")]),
+        ("c NOT (a b)", [_clause("c", "a"), _clause("c", "b")]),
+        ("a -(-b)", [_clause("a b")]),
+        ("say:(a OR text:b)", [_all((Term(("a",), kinds=("speech",)),)), _all((Term(("b",), kinds=("text",)),))]),
+        ("f(x)", [_all((Term(("f", "x")),))]),
+        ("(f(x) OR b)", [_all((Term(("f", "x")),)), _clause("b")]),
+        ('("a b" OR c)', [_all((Term(("a", "b")),)), _clause("c")]),
+        ("object:cars", [_all((Term((w,), kinds=("object",)),)) for w in ("cars", "car")]),
+        ("lorries", [_clause("lorries"), _all((Term(("truck",), kinds=("object",)),))]),
         ("country -city", [_clause("country", "city")]),
         ("a b OR c d", [_clause("a b"), _clause("c d")]),
         ("a | b", [_clause("a"), _clause("b")]),
@@ -40,7 +60,6 @@ def _all(must: tuple[Term, ...], never: tuple[Term, ...] = ()) -> Clause:
         ("say:Été", [_all((Term(("ete",), kinds=("speech",)),))]),
         ('SAY:"two words" x', [_all((Term(("two", "words"), kinds=("speech",)), Term(("x",))))]),
         ("x -say:y*", [_all((Term(("x",)),), (Term(("y",), prefix=True, kinds=("speech",)),))]),
-        ("unknown:field", [_all((Term(("unknown", "field")),))]),
         ("日本", [_all((Term(("日", "本")),))]),
     ],
 )
@@ -122,20 +141,34 @@ def test_time_is_said_between_terms_and_nowhere_else(text: str, groups: list[lis
         ("a in:holiday", [Filter("in", "holiday")]),
         ('a in:"summer trip"', [Filter("in", "summer trip")]),
         ("a -lang:DE", [Filter("lang", "de", negated=True)]),
-        ("a date:2024-05", [Filter("date", "2024-05")]),
-        ("a date:2024..2025-03", [Filter("date", "2024..2025-03")]),
-        ("a date:..2025", [Filter("date", "..2025")]),
+        ("a date:2024-05-07", [Filter("date", "2024-05-07..2024-05-07")]),
+        ("a date:2024-02", [Filter("date", "2024-02-01..2024-02-29")]),
+        ("a date:2024..2025-03", [Filter("date", "2024-01-01..2025-03-31")]),
+        ("a date:..2025", [Filter("date", "..2025-12-31")]),
+        ("a date:>2020", [Filter("date", "2021-01-01..")]),
+        ("a date:>=2020-05", [Filter("date", "2020-05-01..")]),
+        ("a date:<2020-03-01", [Filter("date", "..2020-02-29")]),
+        ("a date:<=2020", [Filter("date", "..2020-12-31")]),
+        ("a date:today", [Filter("date", "2026-11-18..2026-11-18")]),
+        ("a date:yesterday..today", [Filter("date", "2026-11-17..2026-11-18")]),
+        ('a date:"last week"', [Filter("date", "2026-11-09..2026-11-15")]),
+        ("a date:last-month", [Filter("date", "2026-10-01..2026-10-31")]),
+        ("a date:May-2024", [Filter("date", "2024-05-01..2024-05-31")]),
     ],
 )
 def test_filters_narrow_a_clause(text: str, filters: list[Filter]) -> None:
-    (clause,) = parse(text).clauses
+    (clause,) = parse(text, TODAY).clauses
     assert [t.words for t in clause.terms] == [("a",)]
     assert list(clause.filters) == filters
 
 
-@pytest.mark.parametrize("text", ["date:soon", "date:..", "lang:12", "kind:thing", "in:!", "date:20245"])
-def test_a_filter_that_means_nothing_is_plain_words(text: str) -> None:
+UNKNOWN = ["date:soon", "date:..", "date:2024-13", "date:>x", "lang:12", "kind:thing", "in:!", "date:20245", "foo:bar"]
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_what_is_not_understood_is_named_and_looked_for_as_words(text: str) -> None:
     query = parse(f"a {text}")
+    assert text.split(":", maxsplit=1)[0] + ":" in query.note
     assert not query.clauses[0].filters
     assert [w for t in query.clauses[0].terms for w in t.words] == words(f"a {text}")
 
@@ -164,3 +197,32 @@ def test_a_filter_alone_means_everything_it_lets_through(text: str) -> None:
 def test_a_tilde_asks_for_what_means_alike(text: str) -> None:
     (term,) = (t for c in parse(text).clauses for t in c.terms if t.sentence)
     assert term.sentence == "what it costs"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("(a b", "parenthesis is not closed"),
+        ("objct:car", "Did you mean object:?"),
+        ("say:a near: text:b", "near:5s"),
+        ("near:soon b", "near:5s"),
+        ("lang:english a", "lang:en"),
+        ("date:whenever a", "yesterday"),
+        ("kind:thing a", "speech"),
+        ("(a OR b) " * 10, "first 32 ways"),
+    ],
+)
+def test_the_note_says_what_would_be_understood(text: str, note: str) -> None:
+    assert note in parse(text).note
+
+
+@pytest.mark.parametrize("text", ["http://example.org/x", "12:30", "budget (draft)", "a :) b", "f(x)"])
+def test_plain_text_that_looks_like_grammar_is_no_mistake(text: str) -> None:
+    assert not parse(text).note
+
+
+def test_shots_with_something_are_hits_of_the_shot() -> None:
+    (clause,) = parse("kind:shot person:anna").clauses
+    assert clause.groups == ((Term((), kinds=("shot",)),), (Term(("anna",), kinds=("person",)),))
+    assert clause.links == (Link("with"),)
+    assert not parse("anything").clauses[0].terms[0].of("shot")

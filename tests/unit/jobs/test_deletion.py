@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 
 from rushes.blobs.documents import read_document
-from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, Finish, Lease, Need, TaskState
@@ -15,6 +14,7 @@ from rushes.jobs.maintenance.gc import drop
 from rushes.jobs.maintenance.verify import find_missing, repair, verify
 from rushes.jobs.open_plan import PlanOpener
 from rushes.worker.slot import _adopt
+from tests.memory_blobs import MemoryBlobs
 from tests.unit.care_world import ME, RULES, World, spec
 
 CLIP = manifest_key("me", "aa-clip")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from rushes.blobs.documents import read_document
-from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import ByteRange
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand, JobState, NewJob
@@ -15,6 +14,7 @@ from rushes.domain.task import Draft, TaskState
 from rushes.jobs.maintenance.backup import SEAL, copy, restore
 from rushes.jobs.maintenance.verify import Damage, find_missing, repair, rounds, verify
 from rushes.ledger.memory import MemoryLedger
+from tests.memory_blobs import MemoryBlobs
 from tests.unit.care_world import World, spec
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import av
 import pytest
 
-from rushes.engines.stub import FLAG, StubEngine
 from rushes.stages.preview import FRAMES, Preview
 from rushes.stages.probe import Probe
+from tests.stub_engine import StubEngine
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, cfr, make
 
@@ -26,7 +26,6 @@ def lasting(path: Path, seconds: int) -> Path:
 
 
 def test_moments_after_the_last_picture_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FLAG, "1")
     work = FilmWork(lasting(tmp_path / "x.mp4", 10), tmp_path, engine=StubEngine(), models={"depth": "stub"})
     work.run(Probe())
     assert work.run(Preview())["preview"].facts["frames"] == FRAMES

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.observation import Observation, load
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.engines.models.speech import parse_speech_models, speech_model
 from rushes.engines.port import RATE, SpeechEngine, Word
-from rushes.engines.stub import StubEngine
 from rushes.plan.grid import grid
 from rushes.stages.audio import Audio
 from rushes.stages.port import Input
 from rushes.stages.speech.transcriber import MAX_CHARACTERS, Transcriber, monotonic_words, split_lines
 from rushes.stages.speech.windows import PcmFile, Window, cut_windows, open_pcm, speech_ranges
 from rushes.stages.transcribe import Transcribe
+from tests.memory_blobs import MemoryBlobs
+from tests.stub_engine import StubEngine
 from tests.unit.speech_kit import (
     JFK,
     JFK_WORDS,
@@ -100,7 +100,6 @@ def transcribed(
 def test_the_grid_decides_who_works_and_never_what_is_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Fraction
 ) -> None:
-    monkeypatch.setenv("RUSHES_ALLOW_STUB", "1")
     stub, blobs = StubEngine(), MemoryBlobs()
     wav = noise(tmp_path / "a.wav", [(0.2, 4), (4.5, 9), (14, 33), (33.5, 47), (60, 61), (80.25, 82), (95, 119)], 120)
     facts = sound_facts(120, start)
@@ -113,7 +112,6 @@ def test_the_grid_decides_who_works_and_never_what_is_heard(
 
 
 def test_sound_before_and_after_the_pictures_is_heard_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RUSHES_ALLOW_STUB", "1")
     stub, blobs = StubEngine(), MemoryBlobs()
     wav = noise(tmp_path / "a.wav", [(1, 3), (30, 32), (58, 60)], 60)
     inputs = prepared(wav, 0, stub, blobs, tmp_path)

@@ -4,12 +4,12 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.observation import Observation, dump
 from rushes.domain.result import Artifact, Manifest
 from rushes.stages.port import Input, Work
 from rushes.stages.speech.transcriber import split_lines
 from rushes.stages.transcript import Transcript, spoken_time
+from tests.memory_blobs import MemoryBlobs
 from tests.unit.speech_kit import PROVENANCE, make_work, results, sound_facts, words
 
 ENGLISH = split_lines(words("Good evening. Here is the news.", start=1), "en")

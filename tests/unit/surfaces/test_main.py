@@ -69,7 +69,7 @@ def test_every_command_of_a_group_is_told_in_a_whole_sentence(group: list[str]) 
 def test_the_examples_can_be_parsed(name: str, command: click.Command) -> None:
     assert isinstance(command, CliCommand)
     for example in command.examples:
-        words = shlex.split(re.split(r"\||>|&&", example)[0])
+        words = shlex.split(re.split(r" (?:\||>|&&|>>) ", example)[0])  # a > in quotes is part of a query
         words = words[words.index("rushes") + 1 :]
         if " ".join(w for w in words if not w.startswith("-")).startswith(name):
             own = words[words.index(name.rsplit(maxsplit=1)[-1]) + 1 :]

@@ -15,15 +15,18 @@ from rushes.library import Library
 
 HEAVY = ("numpy", "av", "onnxruntime", "psycopg", "boto3", "fastapi", "faster_whisper", "ctranslate2", "simplejpeg")
 OPENING = ("rushes.library", "rushes.home", "sqlite3")  # needs a home
+WORKING = ("rushes.worker.shell", "rushes.library.work.run", "rushes.wiring.workers", "rushes.engines.local",
+           "multiprocessing", "psutil", "ssl", "http.client", "importlib.metadata")  # fmt: skip
+SEARCHING = ("rushes.index.search",)
 COMMANDS = {
     "--help": (*HEAVY, *OPENING),
     "--version": (*HEAVY, *OPENING),
     "run --help": HEAVY,
-    "ls": HEAVY,
-    "show vid_a": HEAVY,
-    "search hello": HEAVY,
-    "jobs ls": HEAVY,
-    "failed ls": HEAVY,
+    "ls": (*HEAVY, *WORKING, *SEARCHING),
+    "show vid_a": (*HEAVY, *WORKING, *SEARCHING),
+    "search hello": (*HEAVY, *WORKING),
+    "jobs ls": (*HEAVY, *WORKING, *SEARCHING),
+    "failed ls": (*HEAVY, *WORKING, *SEARCHING),
     "config show": HEAVY,
 }
 PROGRAM = """

@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import psycopg
@@ -35,21 +37,43 @@ class Up:
         env = {**os.environ, HINT: "postgres://elsewhere/none"}
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.parts: list[dict[str, Any]] = []
+        self.said = ""
 
     def ready(self) -> dict[str, Any]:
         """Wait until everything is up."""
         assert self.process.stdout
         for line in self.process.stdout:
+            self.said += line
             message: dict[str, Any] = json.loads(line)
             if message["message_type"] == "up":
                 return message
             self.parts.append(message)
         raise AssertionError(self.parts)
 
+    def back(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """Wait until each of these has ended, and whatever has ended is there again.
+
+        A worker that has just begun may end with its database.
+        """
+        assert self.process.stdout
+        before, came, missing = len(self.parts), list[dict[str, Any]](), set(names)
+        while missing and len(came) < 40:
+            line = self.process.stdout.readline()
+            self.said += line
+            came.append(json.loads(line))
+            if came[-1]["message_type"] == "part_ended":
+                missing.add(came[-1]["name"])
+            else:
+                self.parts.append(came[-1])
+                missing.discard(came[-1]["name"])
+        assert not missing, came
+        assert {m["name"] for m in came if m["message_type"] == "part_ended"} >= set(names)
+        return self.parts[before:]
+
     def end(self, number: int) -> int:
         """Send a signal and wait for the exit code."""
         self.process.send_signal(number)
-        self.process.communicate(timeout=DEADLINE)
+        self.said += "".join(self.process.communicate(timeout=DEADLINE))
         return self.process.returncode
 
     @property
@@ -129,7 +153,8 @@ def test_a_fleet_works_keeps_its_data_through_a_kill_and_leaves_nothing_running(
     first = ups[0].ready()
     assert [part["name"] for part in ups[0].parts] == ["PostgreSQL", "Valkey", "SeaweedFS"]
     assert psutil.Process(ups[0].parts[0]["pid"]).uids().real != 0
-    with psycopg.connect(first["settings"]["store"], autocommit=True) as database:
+    old = settings(first)
+    with psycopg.connect(old["store"], autocommit=True) as database:
         database.execute("CREATE TABLE kept (word text)")
     refused_while_it_runs(folder)
 
@@ -137,15 +162,47 @@ def test_a_fleet_works_keeps_its_data_through_a_kill_and_leaves_nothing_running(
     (folder / "home" / "rushes.toml").write_text('profile = "fast"\n')
     ups.append(Up(python, folder, workers=2))
     second = ups[1].ready()
+    assert addresses(ups[1].parts) == addresses(ups[0].parts) | {"worker 1": "1 at a time", "worker 2": "1 at a time"}
+    assert settings(second)["store"] != old["store"], "a new password"
     assert not ups[0].alive, "they end with it, or at the latest now"
-    with psycopg.connect(second["settings"]["store"]) as database:
+    with psycopg.connect(settings(second)["store"]) as database:
         assert database.execute("SELECT count(*) FROM kept").fetchone() == (0,)
-    settings_are_private_and_leave_what_a_person_wrote(folder, second["settings"]["store"])
+    settings_are_private_and_leave_what_a_person_wrote(folder)
 
+    whatever_is_killed_comes_back(ups[1])
     finds_out_that_these_are_no_films(second["home"], films(tmp_path, 2))
     assert ups[1].end(signal.SIGINT) == 130
     assert not ups[1].alive
     workers_said_what_they_did(folder)
+    for secrets in (old, settings(second)):
+        assert not [word for word in passwords(secrets) if word in ups[0].said + ups[1].said]
+
+
+def settings(up: dict[str, Any]) -> dict[str, str]:
+    """What the fleet wrote for whoever uses it."""
+    return tomllib.loads(Path(up["home"], "rushes.toml").read_text())
+
+
+def passwords(settings: dict[str, str]) -> list[str]:
+    words = [urlsplit(settings["store"]).password, urlsplit(settings["hints"]).password, settings["s3_secret"]]
+    assert len([word for word in words if word and len(word) > 20]) == 3
+    return [word for word in words if word]
+
+
+def addresses(parts: list[dict[str, Any]]) -> dict[str, str]:
+    return {part["name"]: part["address"] for part in parts}
+
+
+def whatever_is_killed_comes_back(up: Up) -> None:
+    """At the same address, as another process."""
+    before = {part["name"]: part["pid"] for part in up.parts}
+    killed = {name: before[name] for name in ("PostgreSQL", "Valkey", "SeaweedFS", "worker 1")}
+    where = addresses(up.parts)
+    for pid in killed.values():
+        os.kill(pid, signal.SIGKILL)
+    again = up.back(killed)
+    assert addresses(again).items() <= where.items()
+    assert not {part["pid"] for part in again} & set(before.values())
 
 
 def refused_while_it_runs(folder: Path) -> None:
@@ -155,10 +212,9 @@ def refused_while_it_runs(folder: Path) -> None:
     assert "already running in" in other.stderr
 
 
-def settings_are_private_and_leave_what_a_person_wrote(folder: Path, store: str) -> None:
+def settings_are_private_and_leave_what_a_person_wrote(folder: Path) -> None:
     file = folder / "home" / "rushes.toml"
     assert 'profile = "fast"' in file.read_text()
-    assert store in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     assert (folder / "postgresql").stat().st_mode & 0o077 == 0, "no way up from the server's own folder"
 

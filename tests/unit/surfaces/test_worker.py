@@ -17,7 +17,7 @@ from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import worker_view as view_module
 from rushes.surfaces.cli.views.worker_view import WorkerView, outcome_of, task_summary
-from rushes.wiring import worker
+from rushes.wiring.workers import worker
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, Limits, State
 from rushes.worker.inputs import OutboxEntryWritten, Tick

@@ -3,10 +3,10 @@
 from botocore.stub import Stubber  # type: ignore[import-untyped]
 
 from rushes.blobs.bucket_location import BucketLocation
-from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import ByteRange
 from rushes.blobs.s3.multipart import S3Multipart
 from rushes.uploads.direct import DirectUpload
+from tests.memory_blobs import MemoryBlobs
 
 HEAD = b"\0\0\0\x18ftypisom"
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
+from rushes.domain.worker import DiskSpace
 from rushes.worker import commands as c
 from rushes.worker import inputs as i
 from rushes.worker.core import SWEEP_BUSY_SECONDS, SWEEP_IDLE_SECONDS, Limits, State, begin, step
@@ -149,19 +150,19 @@ def test_no_room_gives_the_task_back_and_stops_intake_until_there_is_room() -> N
     state, commands = step(state, i.TaskFailed(lease(1).task, 7, replace(WHY, kind="NoRoom"), 0.5, counts=False), 1.0)
     assert c.GiveBack(lease(1), "NoRoom") in commands
     state, _ = step(answered(state, 1.0), i.OutboxEntryWritten(c.GiveBack(lease(1), "NoRoom")), 1.0)
-    state, commands = step(answered(state, 1.0), i.DiskSpace(enough=False), 1.0)
+    state, commands = step(answered(state, 1.0), DiskSpace(enough=False), 1.0)
     assert "Claim" not in kinds(commands)
     assert state.note == "disk full"
-    _, commands = step(state, i.DiskSpace(enough=True), 9.0)
+    _, commands = step(state, DiskSpace(enough=True), 9.0)
     assert "Claim" in kinds(commands)
 
 
 def test_when_the_room_changes_the_ledger_hears_of_it_at_once() -> None:
-    state, commands = step(quiet(), i.DiskSpace(enough=False), 1.0)
+    state, commands = step(quiet(), DiskSpace(enough=False), 1.0)
     assert [d.note for d in commands if isinstance(d, c.Renew)] == ["disk full"]
-    state, commands = step(state, i.DiskSpace(enough=False), 1.1)
+    state, commands = step(state, DiskSpace(enough=False), 1.1)
     assert "Renew" not in kinds(commands)
-    _, commands = step(state, i.DiskSpace(enough=True), 2.0)
+    _, commands = step(state, DiskSpace(enough=True), 2.0)
     assert [d.note for d in commands if isinstance(d, c.Renew)] == [""]
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from rushes.blobs.documents import read_document
 from rushes.blobs.folder import FolderBlobs
-from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.errors import DamagedBlob, LeaseLost, RushesError, StoreAway, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand
@@ -25,6 +24,7 @@ from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
 from rushes.worker.outbox import Outbox
 from tests.disk_space import report_free_bytes
+from tests.memory_blobs import MemoryBlobs
 from tests.unit.worker_kit import DEADLINE, Bench, lane_of, lines_of, wait_for
 
 

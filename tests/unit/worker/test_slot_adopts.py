@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from rushes.blobs.documents import read_document
-from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import ByteRange
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.worker.slot import _adopt
+from tests.memory_blobs import MemoryBlobs
 
 NAME = manifest_key("me", "k")
 

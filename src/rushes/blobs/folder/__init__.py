@@ -66,11 +66,7 @@ class FolderBlobs:
             return True
         if quarantine:
             with effect("drop"):
-                self._take(
-                    key,
-                    lambda file: sha256_of(file) != sha256,
-                    kept=f"{_QUARANTINE}/{owner}",
-                )
+                self._take(key, lambda file: sha256_of(file) != sha256, kept=f"{_QUARANTINE}/{owner}")
             return self.verify(owner, sha256)
         return False
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 
 from rushes.domain.errors import ModelMissing
+from rushes.domain.grouping import grouped
 from rushes.engines.port import Picture, TextLine
 
 NAME = "tesseract"
@@ -37,11 +38,9 @@ class Tesseract:
 
 def _text_lines(rows: Iterable[dict[str, str]]) -> list[TextLine]:
     """Words with the same block, paragraph and line make one line."""
-    found: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    for row in rows:
-        if row["level"] == "5" and (row["text"] or "").strip():
-            found.setdefault((row["block_num"], row["par_num"], row["line_num"]), []).append(row)
-    return [_text_line(words) for words in found.values()]
+    words = (row for row in rows if row["level"] == "5" and (row["text"] or "").strip())
+    lines = grouped(words, lambda row: (row["block_num"], row["par_num"], row["line_num"]))
+    return [_text_line(some) for some in lines.values()]
 
 
 def _text_line(words: Sequence[dict[str, str]]) -> TextLine:

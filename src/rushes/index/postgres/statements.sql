@@ -60,6 +60,12 @@ INSERT INTO rushes_index.renamed VALUES (%(owner)s, %(video)s, %(name)s) ON CONF
 -- Take it back.
 DELETE FROM rushes_index.renamed WHERE owner = %(owner)s AND video = %(video)s;
 
+-- name: video_name
+-- A video's name in its file, the one that a person gave, and how long it is.
+SELECT video.name, renamed.name, duration_us FROM rushes_index.video
+LEFT JOIN rushes_index.renamed ON renamed.owner = video.owner AND renamed.video = id
+WHERE video.owner = %(owner)s AND id = %(video)s;
+
 -- name: results
 -- Results of a video's runs, each with the time of its run.
 SELECT result.*, run.created_at FROM rushes_index.result JOIN rushes_index.run USING (job)

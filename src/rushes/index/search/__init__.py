@@ -1,13 +1,14 @@
 """Search: what a query finds in any index, driven by its rarest term."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from rushes.domain.errors import ModelMissing
-from rushes.index.port import NO_LIMIT, CatalogEntry, Hit, Index, Posting, SearchResult, Window
-from rushes.index.query import Clause, Filter, Query, Term, parse
+from rushes.index.dates import is_within
+from rushes.index.grammar import parse
+from rushes.index.port import NO_LIMIT, CatalogEntry, Hit, Index, Posting, SearchResult, SemanticIndex, Window
+from rushes.index.query import Clause, Filter, Query, Term
 from rushes.index.search.hits import Order, ScoredMatch, facets, hit_of, page, scored
 from rushes.index.search.match import Occurrence, evaluate, grouped, occurrences, reach
 from rushes.index.tokenizer import words
@@ -18,19 +19,6 @@ _FEW_POSTINGS = 500  # passages of a term that are read as a whole rather than l
 _SLACK_US = 120_000_000  # words of a group can be so far apart
 _PAGE = 1000
 _SPOKEN = ("speech", "text", "entity")  # kinds that have a language
-
-
-class SemanticIndex(Protocol):
-    """Compares what sentences mean."""
-
-    def find(
-        self, index: Index, owner: str, term: Term, videos: Collection[str] | None
-    ) -> tuple[dict[Posting, float], str]:
-        """The passages that mean most alike with how much they do, and a note for the user.
-
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
 
 
 def search(
@@ -209,19 +197,29 @@ def next_hit(
     back: bool = False,
     semantic: SemanticIndex | None = None,
 ) -> Hit | None:
-    """The first hit after a moment of a video in shooting order, or the last before it; a hit there is passed over."""
+    """The next occurrence of a hit after a moment of a video in shooting order, or the last before it."""
     order = Order("time", {entry.id: entry for entry in index.catalog(owner)})
     here = order.position(video, at_us)
-    cursor, first, before = "", True, None
+    best: tuple[tuple[str, str, int], Hit] | None = None
+    for hit in _in_order(index, owner, query, semantic):
+        if best and not back and order.position(hit.video, hit.start_us) > best[0]:
+            break
+        for span in hit.times:
+            at = order.position(hit.video, span.start_us)
+            if at < here and back and (best is None or at >= best[0]):
+                best = at, replace(hit, span=span)
+            if at > here and not back and (best is None or at < best[0]):
+                best = at, replace(hit, span=span)
+    return best[1] if best else None
+
+
+def _in_order(index: Index, owner: str, query: str, semantic: SemanticIndex | None) -> Iterator[Hit]:
+    """Every hit, in shooting order."""
+    cursor, first = "", True
     while cursor or first:
         found, first = search(index, owner, query, _PAGE, cursor, order="time", semantic=semantic), False
-        for hit in found.hits:
-            position = order.position(hit.video, hit.start_us)
-            if not back and position > here:
-                return hit
-            before = hit if position < here else before
+        yield from found.hits
         cursor = found.cursor
-    return before if back else None
 
 
 # Filters
@@ -245,7 +243,7 @@ def _matches_language(asked: Filter, posting: Posting, term: Term) -> bool:
 
 
 def _holds(asked: Filter, video: CatalogEntry) -> bool:
-    return _is_in(asked.value, video) if asked.name == "in" else _is_of(asked.value, video.shot_at)
+    return _is_in(asked.value, video) if asked.name == "in" else is_within(asked.value, video.shot_at)
 
 
 def _is_in(value: str, video: CatalogEntry) -> bool:
@@ -262,11 +260,3 @@ def _within(wanted: Sequence[str], said: Sequence[str]) -> bool:
     return any(
         said[at : at + size - 1] == first and said[at + size - 1].startswith(last) for at in range(len(said) - size + 1)
     )
-
-
-def _is_of(value: str, shot_at: str) -> bool:
-    """2024, 2024-05, 2024-05-01, or a range of them: both ends count whole."""
-    if ".." not in value:
-        return shot_at.startswith(value)
-    first, last = value.split("..", 1)
-    return (not first or shot_at[: len(first)] >= first) and (not last or shot_at[: len(last)] <= last)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rushes.domain.keys import JSON
+from rushes.domain.span import Span
 from rushes.index.cursors import decode_cursor, encode_cursor
 from rushes.index.port import CatalogEntry, Hit, MatchPart, Piece, Posting
 from rushes.index.query import Term
@@ -28,11 +29,13 @@ class ScoredMatch:
     match: Match
     score: float
     terms: tuple[Term, ...]
+    single: tuple[Term, ...]  # terms that are a clause by themselves: each occurrence of one is a moment to visit
 
     def joined(self, other: "ScoredMatch") -> "ScoredMatch":
-        """Two clauses that begin in the same passage: the shorter range, all that is marked, the better score."""
-        short = min(self, other, key=lambda r: (r.match.rank, -r.score))
-        return ScoredMatch(short.match, max(self.score, other.score), (*self.terms, *other.terms))
+        """Two clauses that begin in the same passage: the earlier range, all that is marked, the better score."""
+        early = min(self, other, key=lambda r: (r.match.us, -r.score))
+        terms, single = (*self.terms, *other.terms), (*self.single, *other.single)
+        return ScoredMatch(early.match, max(self.score, other.score), terms, single)
 
 
 def scored(
@@ -48,7 +51,7 @@ def scored(
         length = 1 - _B + _B * (posting.words.count(" ") + 1) / _AVERAGE_LENGTH
         idf = math.log(1 + _DOCUMENTS / (counts.get(term, 0) + 0.5))
         total += idf * frequency * (_K1 + 1) / (frequency + _K1 * length)
-    return ScoredMatch(match, round(total, 9), terms)
+    return ScoredMatch(match, round(total, 9), terms, terms if len(terms) == 1 else ())
 
 
 def hit_of(found: ScoredMatch, name: str) -> Hit:
@@ -66,8 +69,16 @@ def hit_of(found: ScoredMatch, name: str) -> Hit:
         score=found.score,
         language=anchor.language,
         confidence=anchor.confidence,
+        times=_times(found),
         matched=tuple(dict.fromkeys(MatchPart(o.posting.kind, o.span, safe(o.posting.text)) for o in parts)),
     )
+
+
+def _times(found: ScoredMatch) -> tuple[Span, ...]:
+    """The range of the hit, and every other occurrence in its line of a word that is a hit by itself, in order."""
+    others = (o for term in found.single for o in occurrences(term, [found.match.anchor]))
+    times = {o.us: o.span for o in others} | {found.match.us: exact(found.match)}
+    return tuple(span for _, span in sorted(times.items()))
 
 
 def pieces(text: str, found: Sequence[Token], positions: Sequence[int]) -> Iterator[Piece]:

@@ -1,7 +1,8 @@
 """What a clause finds among passages: groups that are there at one time, near, before or during each other. Pure.
 
 Two terms are there at one time if their passages overlap; a passage lasts until its sentence ends. All spans are end
-exclusive, in microseconds. A hit begins in the passage that starts last; of hits that share a passage the shorter stay.
+exclusive, in microseconds. A hit is told in the passage that starts last in its first group; of hits that share a
+passage the shorter stay. A hit of one term begins where it first stands in a passage.
 """
 
 from bisect import bisect_left
@@ -58,15 +59,17 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Occurrences that belong together, and when."""
+    """Occurrences that belong together, and when; the first of them are of the group that stands first."""
 
     all: tuple[Occurrence, ...]
     us: tuple[int, int]
+    first: int
 
     @property
     def anchor(self) -> Posting:
-        """The passage that begins last; of equals the shortest."""
-        return max((o.posting for o in self.all), key=lambda p: (p.start_us, -p.end_us, p.kind, p.text, -p.id))
+        """The passage of the first group that begins last; of equals the shortest."""
+        postings = (o.posting for o in self.all[: self.first])
+        return max(postings, key=lambda p: (p.start_us, -p.end_us, p.kind, p.text, -p.id))
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -143,10 +146,12 @@ def _in_video(clause: Clause, here: Mapping[Term, Sequence[Occurrence]], never: 
     for link, group in zip(clause.links, clause.groups[1:], strict=True):
         chains = _linked(chains, link, grouped([here[term] for term in group]))
     best: dict[int, Match] = {}
-    for m in (Match(chain.all, _range(chain.parts)) for chain in chains):
-        if m.anchor.id not in best or m.is_better(best[m.anchor.id]):
+    several = len(clause.terms) > 1
+    for m in (Match(chain.all, _range(chain.parts), len(clause.groups[0])) for chain in chains):
+        other = best.get(m.anchor.id)
+        if other is None or (m.is_better(other) if several else m.us < other.us):
             best[m.anchor.id] = m
-    shortest = list(_shortest(best.values())) if len(clause.terms) > 1 else list(best.values())
+    shortest = list(_shortest(best.values())) if several else list(best.values())
     unwanted = _ByTime([(o.line, o) for o in never])
     return [m for m in shortest if not any(unwanted.within(*_line(m.anchor)))]
 
@@ -233,13 +238,13 @@ def _linked(left: Sequence[_Chain], link: Link, right: Sequence[_Chain]) -> list
 def _longer_chains(a: _Chain, link: Link, near: "_ByTime[_Chain]") -> Iterator[_Chain]:
     for b in near.within(*reach(link, a.us, forward=True)):
         if holds(link, a.us, b.us):
-            yield _Chain((*a.all, *b.all), (*a.parts, b.us))
+            yield _Chain((*a.all, *b.all), a.parts if link.name == "with" else (*a.parts, b.us))
 
 
 def reach(link: Link, us: tuple[int, int], *, forward: bool) -> tuple[int, int]:
     """Where the other side of a link can be."""
     start, end = us
-    if link.name == "during":
+    if link.name in {"during", "with"}:
         return us
     if link.name == "before":
         return (end, end + link.within_us + 1) if forward else (start - link.within_us - 1, start)
@@ -251,6 +256,8 @@ def holds(link: Link, a: tuple[int, int], b: tuple[int, int]) -> bool:
     match link.name:
         case "during":
             return b[0] <= a[0] and a[1] <= b[1]
+        case "with":
+            return a[0] < b[1] and b[0] < a[1]
         case "before":
             return a[1] <= b[0] <= a[1] + link.within_us
         case _:

@@ -1,15 +1,18 @@
 """What each change writes into the tables of an SQL index."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from fractions import Fraction
 
 from rushes.domain.observation import Observation
+from rushes.domain.span import Span
 from rushes.index import changes
 from rushes.index.changes import Change, Correction, IndexedResult
 from rushes.index.corrections import corrected
 from rushes.index.cursors import legible
 from rushes.index.passages import passages
+from rushes.index.query import NAME
 from rushes.index.sql.database import Rows, SqlDatabase, SqlTransaction
 from rushes.index.videos import shown_facts
 
@@ -30,8 +33,10 @@ def apply_change(tx: SqlTransaction, db: SqlDatabase, change: Change) -> None:  
             tx.run("job_read", job=job, number=number)
         case changes.RunUpdate():
             _update_run(tx, change)
+            _make_name_passage(tx, db, change.run.owner, change.run.video)
         case changes.VideoRename(owner, video, name):
             tx.run("unname" if name is None else "rename", owner=owner, video=video, name=json.dumps(name))
+            _make_name_passage(tx, db, owner, video)
         case changes.CorrectionUpdate():
             _correct(tx, db, change)
         case changes.Reselection(owner, video):
@@ -107,7 +112,24 @@ def _line_row(result: IndexedResult, n: int, line: Observation) -> dict[str, obj
 def _make_passages(tx: SqlTransaction, db: SqlDatabase, owner: str, video: str, kind: str) -> None:
     """Make again what is searched of one kind."""
     where = {"owner": owner, "video": video, "kind": kind}
-    made = [{**db.passage_row(passage), **where} for passage in passages(read_lines(tx.all, **where))]
+    _replace_passages(tx, db, where, read_lines(tx.all, **where))
+
+
+def _make_name_passage(tx: SqlTransaction, db: SqlDatabase, owner: str, video: str) -> None:
+    """A video is found by its name: a passage as long as the video."""
+    rows = tx.all("video_name", owner=owner, video=video)
+    _replace_passages(tx, db, {"owner": owner, "video": video, "kind": NAME}, [_name_line(*row) for row in rows])
+
+
+def _name_line(name: str, renamed: str | None, duration_us: int) -> Observation:
+    text = json.loads(renamed) if renamed else name
+    return Observation(NAME, Span(0, max(duration_us, 1), Fraction(1, 1_000_000)), text, 1.0)
+
+
+def _replace_passages(
+    tx: SqlTransaction, db: SqlDatabase, where: Mapping[str, str], lines: Sequence[Observation]
+) -> None:
+    made = [{**db.passage_row(passage), **where} for passage in passages(lines)]
     tx.run("drop_passages", **where)
     tx.many("add_passage", made)
     tx.run("extent", **where)

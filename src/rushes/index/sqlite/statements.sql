@@ -58,6 +58,11 @@ INSERT INTO renamed VALUES (:owner, :video, :name) ON CONFLICT (owner, video) DO
 -- Take it back.
 DELETE FROM renamed WHERE owner = :owner AND video = :video;
 
+-- name: video_name
+-- A video's name in its file, the one that a person gave, and how long it is.
+SELECT video.name, renamed.name, duration_us FROM video LEFT JOIN renamed ON renamed.owner = video.owner AND renamed.video = id
+WHERE video.owner = :owner AND id = :video;
+
 -- name: results
 -- Results of a video's runs, each with the time of its run.
 SELECT result.*, run.created_at FROM result JOIN run USING (job)

@@ -11,6 +11,7 @@ from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
+from rushes.domain.grouping import grouped
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import manifest_key
 from rushes.domain.stage import StageSpec
@@ -137,9 +138,7 @@ def repair(ledger: Ledger, blobs: Blobs, owner: str, damages: Iterable[Damage]) 
 
     What they read and gc has cleared since is made again as well.
     """
-    jobs: dict[str, list[Damage]] = {}
-    for damage in damages:
-        jobs.setdefault(damage.job, []).append(damage)
+    jobs = grouped(damages, lambda damage: damage.job)
     return tuple(task for job, some in jobs.items() for task in _again(ledger, blobs, owner, job, some))
 
 

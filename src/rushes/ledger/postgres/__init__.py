@@ -11,14 +11,14 @@ from rushes.domain.job import NewJob
 from rushes.domain.task import Draft, Lease
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import Millis
-from rushes.ledger.port import Renewed, Submitted
+from rushes.ledger.port import Renewed
 from rushes.ledger.postgres.claims import UnconfirmedClaims
 from rushes.ledger.process import is_gone_from_here
 from rushes.ledger.rules import lease_over
 from rushes.ledger.sql import STATEMENTS, SqlLedger, intake, queries, work
 from rushes.postgres import changes
 from rushes.postgres.schema import migrate
-from rushes.postgres.store import Cursor, Postgres, Row, Transaction
+from rushes.postgres.store import Postgres, Row, Transaction
 from rushes.statements import statements
 
 T = TypeVar("T")
@@ -33,11 +33,7 @@ class PostgresLedger(SqlLedger):
     """Jobs, tasks, leases, results, events and workers in one database."""
 
     def __init__(
-        self,
-        db: Postgres,
-        *,
-        wall: Millis | None = None,
-        is_gone: Callable[[Incarnation], bool] = is_gone_from_here,
+        self, db: Postgres, *, wall: Millis | None = None, is_gone: Callable[[Incarnation], bool] = is_gone_from_here
     ) -> None:
         """`wall` stands for the database's clock in tests."""
         super().__init__(is_gone)
@@ -46,26 +42,14 @@ class PostgresLedger(SqlLedger):
         self._unconfirmed = UnconfirmedClaims()
         db.ask(SQL["restored"], {})
 
-    def submit(self, new: NewJob, first: Draft) -> Submitted:
-        """As on every SQL ledger; idle workers are notified of a first task that is ready with the commit."""
-
-        def body(tx: Transaction) -> tuple[Cursor, bool]:
-            created = intake.submit(tx, new, first)
-            if created and self._db.notifier and not first.needs and not first.adopted:
-                tx.notify(self._db.notifier(first.lane, first.id))
-            return tx.run("job", id=new.id), created
-
-        answer, created = self._write("submit", body)
-        return Submitted(queries.job_of(answer.fetchall()[0]), created)  # it came with the commit
-
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         """Up to n ready tasks in those lanes; first those of a call whose answer was lost."""
         at = self._wall and self._wall()
         claim = secrets.randbits(62)
         asked: dict[str, Any] = {"worker": worker, "at": at, "now": at and at / 1000, "n": min(n, self.batch)}
-        asked |= {"claim": claim, "lanes": list(lanes), "ids": list(hinted)}
+        asked |= {"claim": claim, "lanes": list(lanes), "ids": list(hinted), "every": not hinted}
         try:
-            rows = self._claim_again(asked) or self._claim("claim_hinted" if hinted else "claim", asked)
+            rows = self._claim_again(asked) or self._claim("claim", asked)
         except RushesError:
             self._unconfirmed.add(claim, worker)
             raise
@@ -103,11 +87,18 @@ class PostgresLedger(SqlLedger):
     def _read(self, body: Callable[["Reader"], T]) -> T:
         return body(Reader(self._db, self._wall and self._wall()))
 
-    def _claim(self, name: str, asked: Mapping[str, Any]) -> list[Row]:
-        def body(tx: Transaction) -> Cursor:
-            return tx.run(name, **asked)
+    def _submit(self, new: NewJob, first: Draft) -> list[Row]:
+        """Idle workers are notified of a first task that is ready with the commit."""
 
-        return self._write("claim", body).fetchall()  # the answer came with the commit
+        def body(tx: Transaction) -> Callable[[], list[Row]]:
+            if self._db.notifier and not first.needs and not first.adopted:
+                tx.notify(self._db.notifier(first.lane, first.id))
+            return intake.submit(tx, new, first)
+
+        return self._write("submit", body)()
+
+    def _claim(self, name: str, asked: Mapping[str, Any]) -> list[Row]:
+        return self._write("claim", lambda tx: tx.send(name, **asked))()  # the answer came with the commit
 
     def _claim_again(self, asked: Mapping[str, Any]) -> list[Row]:
         unconfirmed = self._unconfirmed.of(asked["worker"])

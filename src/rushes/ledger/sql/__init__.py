@@ -12,7 +12,7 @@ from rushes.domain.task import Draft, Failure, Finish, Lease, Task, TaskState, V
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
 from rushes.ledger.sql import control, intake, queries, results, sweep, work
-from rushes.ledger.sql.transaction import Reader, Transaction
+from rushes.ledger.sql.transaction import Reader, Row, Transaction
 
 T = TypeVar("T")
 STATEMENTS = sorted(Path(__file__).parent.glob("*.sql"))
@@ -35,15 +35,15 @@ class SqlLedger(ABC):
     def _read(self, body: Callable[[Reader], T]) -> T:
         """Run the body over what is committed."""
 
+    def _submit(self, new: NewJob, first: Draft) -> list[Row]:
+        return self._write("submit", lambda tx: intake.submit(tx, new, first))()
+
     # Taking in
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         """A job with its first task and first event; the same id again changes nothing."""
-
-        def body(tx: Transaction) -> Submitted:
-            created = intake.submit(tx, new, first)
-            return Submitted(queries.job(tx, new.id), created)
-
-        return self._write("submit", body)
+        made = self._submit(new, first)
+        fresh = made and not first.needs and not first.adopted
+        return Submitted(intake.submitted(new, made[0][0]) if fresh else self.job(new.id), bool(made))
 
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:  # noqa: ARG002 - the task's id names its job
         """Write a page of the plan, unseen by claims."""

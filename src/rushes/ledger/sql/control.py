@@ -35,7 +35,7 @@ def command_job(tx: Transaction, id: str, command: JobCommand, value: int) -> No
     event = apply_command(job, command, value)
     if event is None:
         return
-    job.record(event[0], tx.wall, event[1])
+    job.record(event[0], event[1])
     if command is JobCommand.PRIORITY:
         tx.run("rank_tasks", **job.keys, rank=-value)
     else:
@@ -68,7 +68,7 @@ def revive(tx: Transaction, id: str, tasks: Collection[str], stage: str, again: 
 def _revive(tx: Transaction, jobs: JobRows, job: JobRow, rows: Sequence[Row]) -> None:
     """What was dead or done waits again, or is ready at once if nothing that it needs is missing."""
     for _, task, state in rows:
-        job.record(EventType.REVIVED, tx.wall, {"state": state}, task)
+        job.record(EventType.REVIVED, {"state": state}, task)
         job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
     keys = [row[0] for row in rows]
     tx.run("revive", keys=keys)

@@ -1,14 +1,15 @@
 """Taking in: a job with its first task, pages of a plan, keys that arrive."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
 from rushes.domain.event import EventType
-from rushes.domain.job import NewJob
+from rushes.domain.job import Counts, Job, JobState, NewJob
 from rushes.domain.keys import JSON, parse_task_id
 from rushes.domain.task import Draft, Need, Verdict
+from rushes.ledger.clock import iso
 from rushes.ledger.rules import check_plan_size
 from rushes.ledger.sql.job_row import PLACE_BITS, JobRow, JobRows, held_tasks
 from rushes.ledger.sql.transaction import Row, Transaction, encode, legible
@@ -24,19 +25,41 @@ class Known(NamedTuple):
     arrived: frozenset[str]
 
 
-def submit(tx: Transaction, new: NewJob, first: Draft) -> bool:
-    """Whether a job was made."""
-    numbers = tx.column("insert_job", id=new.id, owner=new.owner, priority=new.priority, at=tx.wall)
-    for number in numbers:
-        text = {"name": legible(new.name), "recipe": new.recipe, "payload": new.payload, "facts": ""}
-        tx.insert("job_text", [{"job": number, "team": new.team, "request_id": new.request_id, **text}])
-        jobs = JobRows(tx)
-        job = jobs.add(number, new)
-        job.record(EventType.SUBMITTED, tx.wall, {"name": new.name, "recipe": new.recipe})
-        job.opened = first.adopted
-        _insert_tasks(tx, jobs, job, [_checked(first)], before=job.keys["first"] - 1)
-        jobs.save()
-    return bool(numbers)
+def submit(tx: Transaction, new: NewJob, first: Draft) -> Callable[[], list[Row]]:
+    """A job with its first task: answers when it was made, nothing if it was there already."""
+    known = _known(tx, JobRows(tx), [_checked(first)], fresh=True)
+    unmet = _unmet(first, known)
+    made = tx.send(
+        "submit", id=new.id, owner=new.owner, priority=new.priority, team=new.team, request_id=new.request_id,
+        name=legible(new.name), recipe=new.recipe, payload=new.payload, at=tx.at, task=first.id, stage=first.stage,
+        chunk=first.chunk, lane=first.lane, place=first.order, state="waiting" if unmet else "ready", unmet=unmet,
+        live=int(not unmet), spec=first.spec, body=encode({"name": new.name, "recipe": new.recipe}),
+    )  # fmt: skip
+    if not first.needs and not first.adopted:
+        return made
+    rows = made()
+    if rows:
+        job = JobRows(tx).find(new.id)
+        _insert_needs(tx, [first], known._replace(keys={**known.keys, first.id: job.keys["first"]}))
+    if rows and first.adopted:
+        _adopt_first(tx, new.id, first)
+    return lambda: rows
+
+
+def submitted(new: NewJob, at: int) -> Job:
+    """A job that was just made, and waits for nothing."""
+    text = new.team, new.request_id, legible(new.name), new.recipe, new.payload, ""
+    return Job(
+        new.id,
+        new.owner,
+        *text,
+        JobState.CREATED,
+        paused=False,
+        priority=new.priority,
+        counts=Counts(1, live=1),
+        last_event=1,
+        created_at=iso(at),
+    )
 
 
 def draft(tx: Transaction, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
@@ -65,14 +88,13 @@ def arrived(tx: Transaction, key: str, etag: str) -> tuple[str, ...]:
     return ready
 
 
-def open_plan(tx: Transaction, jobs: JobRows, job: JobRow, fence: int) -> tuple[str, ...]:
-    """The drafts of an attempt become tasks; those that can be claimed at once."""
+def open_plan(tx: Transaction, jobs: JobRows, job: JobRow, bodies: dict[str, str]) -> tuple[str, ...]:
+    """The drafts of an attempt, by their ids, become tasks; those that can be claimed at once."""
     job.opened = True
-    bodies = {id: body for by, id, body in tx.all("take_drafts", job=job.number) if by == fence}
     if _FACTS in bodies:
         tx.run("keep_facts", job=job.number, facts=bodies.pop(_FACTS))
     drafts = [_draft(json.loads(body)) for body in bodies.values()]
-    return _insert_tasks(tx, jobs, job, drafts, job.keys["first"]) if drafts else ()
+    return _insert_tasks(tx, jobs, job, drafts) if drafts else ()
 
 
 def make_ready(tx: Transaction, jobs: JobRows, counted: Iterable[Row]) -> tuple[str, ...]:
@@ -87,28 +109,30 @@ def make_ready(tx: Transaction, jobs: JobRows, counted: Iterable[Row]) -> tuple[
     return tuple(id for key, id in ready if key not in parked)
 
 
-def _insert_tasks(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft], before: int) -> tuple[str, ...]:
-    """Drafts become tasks with keys after `before`, in plan order; those that can be claimed at once."""
-    known = _known(tx, jobs, job, drafts)
+def _insert_tasks(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft]) -> tuple[str, ...]:
+    """Drafts become tasks, numbered in plan order after the first one; those that can be claimed at once."""
+    known = _known(tx, jobs, drafts)
     new = sorted((d for d in drafts if d.id not in known.keys), key=lambda d: (d.order, d.id))
-    keys = {**known.keys, **{d.id: key for key, d in enumerate(new, before + 1)}}
+    keys = {**known.keys, **{d.id: key for key, d in enumerate(new, job.keys["first"] + 1)}}
     known = Known(keys, known.done | {d.id for d in new if d.adopted}, known.arrived)
-    rows = [_task(tx.wall, job, d, known) for d in new]
+    rows = [_task(job, d, known) for d in new]
     tx.insert("task", rows)
     tx.insert("task_spec", [{"task": keys[d.id], "spec": d.spec} for d in new])
-    tx.insert("need", [row for d in new for row in _needs(d, keys)])
-    tx.insert("need_key", [row for d in new for row in _key_needs(d, known)])
-    _count(job, tx.wall, new, [row["state"] for row in rows])
+    _insert_needs(tx, new, known)
+    _count(job, new, [row["state"] for row in rows])
     return () if job.stopped else tuple(str(row["id"]) for row in rows if row["state"] == "ready")
 
 
-def _known(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft]) -> Known:
-    """Look up what a plan needs; jobs and blob keys that it needs are held, so that nothing is met unseen."""
+def _known(tx: Transaction, jobs: JobRows, drafts: Sequence[Draft], *, fresh: bool = False) -> Known:
+    """Look up what a plan needs; jobs and blob keys that it needs are held, so that nothing is met unseen.
+
+    A `fresh` job has no task yet.
+    """
     own, refs = {d.id for d in drafts}, {ref for d in drafts for ref in _refs(d, is_key=False)}
     blobs = sorted({ref for d in drafts for ref in _refs(d, is_key=True)})
     if refs - own:
         jobs.load_of(refs - own)
-    asked = list(refs | own if job.total else refs - own)  # a new job has no task yet
+    asked = list(refs - own if fresh else refs | own)
     rows = tx.all("tasks_by_id", ids=asked) if asked else []
     if blobs:
         tx.run("hold_keys", keys=blobs)
@@ -117,16 +141,35 @@ def _known(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft])
     return Known({id: key for id, key, _ in rows}, done, frozenset(there))
 
 
-def _task(at: int, job: JobRow, d: Draft, known: Known) -> dict[str, object]:
-    unmet = len(_refs(d, is_key=False) - known.done) + len(_refs(d, is_key=True) - known.arrived)
+def _task(job: JobRow, d: Draft, known: Known) -> dict[str, object]:
+    unmet = _unmet(d, known)
     state = "done" if d.adopted else "waiting" if unmet else "ready"
     return {
         "key": known.keys[d.id], "id": d.id, "stage": d.stage, "chunk": d.chunk, "lane": d.lane, "place": d.order,
         "rank": -job.priority, "state": state, "parked": state == "ready" and job.stopped,
         "unmet": 0 if d.adopted else unmet, "fence": 0, "failures": 0, "losses": 0, "progress": 0.0,
-        "adopted": d.adopted, "outcome": "done" if d.adopted else None, "created": at,
-        "finished": at if d.adopted else None,
+        "adopted": d.adopted, "outcome": "done" if d.adopted else None, "created": job.at,
+        "finished": job.at if d.adopted else None,
     }  # fmt: skip
+
+
+def _unmet(d: Draft, known: Known) -> int:
+    return len(_refs(d, is_key=False) - known.done) + len(_refs(d, is_key=True) - known.arrived)
+
+
+def _insert_needs(tx: Transaction, drafts: Sequence[Draft], known: Known) -> None:
+    tx.insert("need", [row for d in drafts for row in _needs(d, known.keys)])
+    tx.insert("need_key", [row for d in drafts for row in _key_needs(d, known)])
+
+
+def _adopt_first(tx: Transaction, id: str, first: Draft) -> None:
+    """The first task is done from the start, and with it the job."""
+    jobs = JobRows(tx)
+    job = jobs.find(id)
+    tx.run("adopt_first", key=job.keys["first"], at=job.at)
+    job.opened, job.total, job.live = True, 0, 0
+    _count(job, [first], [])
+    jobs.save()
 
 
 def _needs(d: Draft, keys: Mapping[str, int]) -> Iterable[dict[str, object]]:
@@ -140,16 +183,16 @@ def _key_needs(d: Draft, known: Known) -> Iterable[dict[str, object]]:
         yield {"key": ref, "task": known.keys[d.id], "met": ref in known.arrived}
 
 
-def _count(job: JobRow, at: int, new: Sequence[Draft], states: Sequence[object]) -> None:
+def _count(job: JobRow, new: Sequence[Draft], states: Sequence[object]) -> None:
     """What a job gains by new tasks."""
     planned = job.total > 0
     adopted = [d for d in new if d.adopted]
     job.total, job.done, job.live = job.total + len(new), job.done + len(adopted), job.live + states.count("ready")
     if planned:
-        job.record(EventType.PLANNED, at, {"tasks": len(new), "adopted": len(adopted)})
+        job.record(EventType.PLANNED, {"tasks": len(new), "adopted": len(adopted)})
     for d in adopted:
         data = {"stage": d.stage, "chunk": d.chunk, "fence": 0, "worker": None, "seconds": 0.0}
-        job.record(EventType.ADOPTED, at, data, d.id)
+        job.record(EventType.ADOPTED, data, d.id)
 
 
 def _refs(d: Draft, *, is_key: bool) -> set[str]:

@@ -1,28 +1,27 @@
 -- Taking in: jobs, drafts, plans, arrivals. These files are written for PostgreSQL with values as :name; see dialect.
 
--- name: insert_job
--- A new job, unless its id is taken.
-INSERT INTO rushes.job (id, owner, state, priority, created) VALUES (:id, :owner, 'created', :priority, :at)
-ON CONFLICT (id) DO NOTHING RETURNING number;
+-- name: adopt_first
+-- The first task of a job is done from the start.
+UPDATE rushes.task SET state = 'done', unmet = 0, outcome = 'done', adopted = true, finished = :at WHERE key = :key;
 
 -- name: job_rows
--- Job rows held by this transaction, locked in order so that no two wait for each other.
-SELECT * FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE;
+-- Job rows held by this transaction, locked in order so that no two wait for each other; and the time.
+SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE;
 
 -- name: job_row
 -- The same for one job by its id.
-SELECT * FROM rushes.job WHERE id = :id FOR NO KEY UPDATE;
+SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE id = :id FOR NO KEY UPDATE;
 
 -- name: jobs_of
 -- The same for the jobs of these tasks, and for jobs with tasks that need one of them.
-SELECT * FROM rushes.job WHERE number IN (
+SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number IN (
     SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
     UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
 ORDER BY number FOR NO KEY UPDATE;
 
 -- name: free_jobs_of
 -- The same without those that somebody else holds.
-SELECT * FROM rushes.job WHERE number IN (
+SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number IN (
     SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
     UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
 ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;
@@ -34,10 +33,6 @@ DELETE FROM rushes.draft WHERE job = :job AND (fence < :fence OR id = ANY (:ids)
 -- name: count_drafts
 -- How many rows an attempt has drafted, its facts included.
 SELECT count(*) FROM rushes.draft WHERE job = :job;
-
--- name: take_drafts
--- The plan of a job is open: what every attempt drafted.
-DELETE FROM rushes.draft WHERE job = :job RETURNING fence, id, body;
 
 -- name: keep_facts
 -- What the first task found.

@@ -1,10 +1,10 @@
 """Job rows that a transaction changes: locked in order, read once, written once, their events numbered in between."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rushes.domain.event import EventType
-from rushes.domain.job import Counts, JobState, NewJob
+from rushes.domain.job import Counts, JobState
 from rushes.domain.keys import JSON
 from rushes.ledger import rules
 from rushes.ledger.rules import TaskStatus
@@ -36,6 +36,7 @@ class JobRow:
     failures: int = 0
     last_event: int = 0
     finished: int | None = None
+    at: int = 0  # when it was held
     events: list[dict[str, object]] = field(default_factory=list)
 
     @property
@@ -58,15 +59,15 @@ class JobRow:
         """The first and the last key that a task of it can have."""
         return {"first": self.number << PLACE_BITS, "last": (self.number << PLACE_BITS) + PLACE}
 
-    def record(self, type: EventType, at: int, data: JSON, task: str | None = None) -> None:
+    def record(self, type: EventType, data: JSON, task: str | None = None) -> None:
         """Number an event; it is written with the row."""
         self.last_event += 1
-        about = {"type": type.value, "at": at, "task": task, "body": encode(data)}
-        self.events.append({"job": self.number, "seq": self.last_event, **about})
+        row = {"job": self.number, "seq": self.last_event, "type": type.value, "at": self.at}
+        self.events.append({**row, "task": task, "body": encode(data)})
 
     def values(self) -> dict[str, object]:
         """What `save_job` writes."""
-        return {name: getattr(self, name) for name in _SAVED}
+        return {name: getattr(self, name) for name in _SAVED} | {"changed": bool(self.events)}
 
 
 class JobRows:
@@ -80,11 +81,11 @@ class JobRows:
         """Hold the rows that are not here yet, in order."""
         missing = set(numbers) - self._rows.keys()
         if missing:
-            self._keep(self._tx.all("job_rows", numbers=sorted(missing)))
+            self.keep(self._tx.all("job_rows", numbers=sorted(missing)))
 
     def load_of(self, tasks: Collection[str], *, wait: bool = True) -> None:
         """Hold the rows of these tasks' jobs, and of jobs that need them; without `wait` those that nobody holds."""
-        self._keep(self._tx.all("jobs_of" if wait else "free_jobs_of", ids=list(tasks)))
+        self.keep(self._tx.all("jobs_of" if wait else "free_jobs_of", ids=list(tasks)))
 
     def find(self, id: str) -> JobRow:
         """Hold the row of a job by its id.
@@ -92,14 +93,9 @@ class JobRows:
         Raises:
             NotFound: no such job.
         """
-        for job in self._keep(self._tx.all("job_row", id=id)):
+        for job in self.keep(self._tx.all("job_row", id=id)):
             return job
         raise rules.no_job(id)
-
-    def add(self, number: int, new: NewJob) -> JobRow:
-        """A job that this transaction has made."""
-        job = JobRow(number, new.id, new.owner, JobState.CREATED, new.priority)
-        return self._rows.setdefault(number, job)
 
     def of(self, key: int) -> JobRow:
         """The row of a task's job."""
@@ -114,17 +110,17 @@ class JobRows:
     def save(self) -> None:
         """Write every row with its state and its new events."""
         for job in self._rows.values():
-            event = rules.settle(job, self._tx.wall)
+            event = rules.settle(job, job.at)
             if event:
-                job.record(event[0], self._tx.wall, event[1])
+                job.record(*event)
         self._tx.insert("event", [event for job in self._rows.values() for event in job.events])
-        for job in self._rows.values():
-            self._tx.run("save_job", **job.values(), changed=bool(job.events))
+        self._tx.many("save_job", [job.values() for job in self._rows.values()])
 
-    def _keep(self, rows: Iterable[Row]) -> list[JobRow]:
+    def keep(self, rows: Sequence[Row]) -> list[JobRow]:
+        """Rows that a statement has held."""
         found = [JobRow(*row[:16]) for row in rows]
-        for job in found:
-            job.state = JobState(job.state)
+        for job, row in zip(found, rows, strict=True):
+            job.state, job.at = JobState(job.state), self._tx.at or row[-1]
         return [self._rows.setdefault(job.number, job) for job in found]
 
 

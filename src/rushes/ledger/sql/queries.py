@@ -90,8 +90,8 @@ def workers(reader: Reader) -> tuple[Worker, ...]:
 
 def incarnation(row: Row) -> Incarnation:
     """Who a row of `workers` is about."""
-    _, id, host, boot, pid, start, lanes, slots, machine, version, *_ = row
-    return Incarnation(id, host, boot, pid, start, tuple(json.loads(lanes)), slots, machine, version)
+    _, id, host, boot, pid, start, lanes, slots, machine, version, owner, *_ = row
+    return Incarnation(id, host, boot, pid, start, tuple(json.loads(lanes)), slots, machine, version, owner)
 
 
 def _tasks_of(reader: Reader, job: str, asked: dict[str, Any]) -> list[Row]:
@@ -128,6 +128,6 @@ def _task(row: Row, now: float | None) -> Task:
 
 
 def _worker(row: Row, held: tuple[str, ...], now: float | None) -> Worker:
-    until, draining, note, started, its_now = row[10:]
+    until, draining, note, started, its_now = row[11:]
     left = max(0.0, until - (now or its_now))
     return Worker(incarnation(row), left > 0, bool(draining), note, held, left, iso(started))

@@ -40,7 +40,7 @@ def found(tx: Transaction, limit: int, released: int = 0) -> SweepResult:
 
 def ended_workers(tx: Transaction, is_gone: IsGone) -> list[int]:
     """The numbers of workers whose lease is over, or whose process is gone."""
-    return [row[0] for row in tx.all("workers") if row[10] <= tx.awake or is_gone(incarnation(row))]
+    return [row[0] for row in tx.all("workers") if row[11] <= tx.awake or is_gone(incarnation(row))]
 
 
 def _release(tx: Transaction, limit: int) -> int:
@@ -59,7 +59,7 @@ def _release(tx: Transaction, limit: int) -> int:
 def _lose(tx: Transaction, jobs: JobRows, status: TaskStatus) -> None:
     job = jobs.of(status.key)
     job.losses += 1
-    job.record(EventType.LOST, tx.wall, status.attempt(losses=status.losses + 1), status.id)
+    job.record(EventType.LOST, status.attempt(losses=status.losses + 1), status.id)
     why = worn_out(status.losses + 1)
     if why is None:
         release(tx, job, status, "lost")

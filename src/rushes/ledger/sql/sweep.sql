@@ -2,7 +2,7 @@
 
 -- name: workers
 -- Every worker whose row is not over.
-SELECT number, id, host, boot, pid, pid_start, lanes, slots, machine, version, until, draining, note, started,
+SELECT number, id, host, boot, pid, pid_start, lanes, slots, machine, version, owner, until, draining, note, started,
     (SELECT now FROM rushes.clock)
 FROM rushes.worker WHERE NOT over ORDER BY number;
 

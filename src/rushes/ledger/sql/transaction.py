@@ -1,7 +1,7 @@
 """What the verbs ask of a SQL backend: a transaction that has its moment and runs named statements."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
@@ -37,6 +37,10 @@ class Transaction(Reader, Protocol):
         """Milliseconds since 1970, for people."""
 
     @property
+    def at(self) -> int | None:
+        """The same for a statement; None where the database's own clock counts."""
+
+    @property
     def now(self) -> float:
         """Seconds by which what is due counts."""
 
@@ -46,6 +50,12 @@ class Transaction(Reader, Protocol):
 
     def run(self, name: str, /, **values: object) -> object:
         """Run a statement whose answer nobody needs."""
+
+    def send(self, name: str, /, **values: object) -> Callable[[], list[Row]]:
+        """Run a statement and ask for its rows later, so that one trip to the server can carry several."""
+
+    def many(self, name: str, rows: Sequence[Mapping[str, object]], /) -> None:
+        """Run a statement for each of these rows."""
 
     def insert(self, table: str, rows: Sequence[Mapping[str, object]], *, skip_existing: bool = False) -> None:
         """Insert rows with the same columns."""

@@ -43,15 +43,22 @@ def renew(
 
 def complete(tx: Transaction, worker: str, finishes: Sequence[Finish]) -> Completed:
     """Commit every finish whose lease counts; the answer to the others says why not."""
-    jobs, counted = JobRows(tx), dict[tuple[str, int], Finish]()
+    jobs, leases = JobRows(tx), dict[tuple[str, int], Finish]()
     for finish in finishes:
-        counted.setdefault((finish.task, finish.fence), finish)
-    jobs.load_of([finish.task for finish in finishes])
-    won = _finish(tx, worker, finishes)
-    ready = list(make_ready(tx, jobs, tx.all("count_down", keys=list(won.values())))) if won else []
-    for lease in [lease for lease in counted if lease in won]:
-        ready += _count_done(tx, jobs, worker, won[lease], counted[lease])
-    _keep_results(tx, [(jobs.of(key), counted[lease]) for lease, key in won.items()])
+        leases.setdefault((finish.task, finish.fence), finish)
+    held = tx.send("jobs_of", ids=[finish.task for finish in finishes])
+    ended = tx.send("finish", worker=worker, at=tx.at, rows=encode([_finish_row(f) for f in leases.values()]))
+    jobs.keep(held())
+    ends = ended()
+    won = {(id, fence): key for kind, key, id, _, fence in ends if kind == "done"}
+    ready = list(make_ready(tx, jobs, [row[1:4] for row in ends if row[0] == "counted"]))
+    drafts = [row[1:] for row in ends if row[0] == "draft"]
+    done = [(jobs.of(won[lease]), finish) for lease, finish in leases.items() if lease in won]
+    for job, finish in done:
+        _count_done(job, worker, finish)
+        if not won[finish.task, finish.fence] & PLACE and not job.opened:
+            ready += open_plan(tx, jobs, job, _plan_of(job, finish.fence, drafts))
+    _keep_results(tx, done)
     jobs.save()
     return Completed(_verdicts(tx, finishes, won), tuple(ready))
 
@@ -66,7 +73,7 @@ def fail(tx: Transaction, worker: str, task: str, fence: int, failure: Failure, 
         return status.verdict(fence, "failed")
     job, about = jobs.of(status.key), status.failed_attempt(failure, delay)
     job.failures += 1
-    job.record(EventType.FAILED, tx.wall, about, task)
+    job.record(EventType.FAILED, about, task)
     if delay is None:
         dead_letter(tx, job, status, "failed", failure, about)
     else:
@@ -84,7 +91,7 @@ def give_back(tx: Transaction, worker: str, held: Sequence[tuple[str, int]], rea
         if status and status.holds(fence, worker):
             job = jobs.of(status.key)
             release(tx, job, status, "given_back")
-            job.record(EventType.GIVEN_BACK, tx.wall, status.attempt(reason=reason), task)
+            job.record(EventType.GIVEN_BACK, status.attempt(reason=reason), task)
     jobs.save()
 
 
@@ -104,24 +111,26 @@ def dead_letter(
     tx: Transaction, job: JobRow, status: TaskStatus, outcome: str, failure: Failure, about: EventData
 ) -> None:
     """A lease ended without success for the last time."""
-    tx.run("dead_letter", key=status.key, at=tx.wall, **_end(outcome, failure))
+    tx.run("dead_letter", key=status.key, at=job.at, **_end(outcome, failure))
     job.dead, job.live = job.dead + 1, job.live - 1
-    job.record(EventType.DEAD, tx.wall, about, status.id)
+    job.record(EventType.DEAD, about, status.id)
 
 
-def _finish(tx: Transaction, worker: str, finishes: Sequence[Finish]) -> Won:
-    rows = [{"id": finish.task, "fence": finish.fence, "adopted": finish.adopted} for finish in finishes]
-    done = tx.all("finish", worker=worker, at=tx.wall, rows=encode(rows)) if rows else []
-    return {(id, fence): key for id, fence, key in done}
+def _finish_row(finish: Finish) -> dict[str, object]:
+    return {"id": finish.task, "fence": finish.fence, "adopted": finish.adopted}
 
 
-def _count_done(tx: Transaction, jobs: JobRows, worker: str, key: int, finish: Finish) -> tuple[str, ...]:
-    """What a job gains by a task that is done; the tasks that an opened plan makes ready."""
-    job, (_, stage, chunk) = jobs.of(key), parse_task_id(finish.task)
+def _count_done(job: JobRow, worker: str, finish: Finish) -> None:
+    """What a job gains by a task that is done."""
+    _, stage, chunk = parse_task_id(finish.task)
     job.done, job.live = job.done + 1, job.live - 1
     data = {"stage": stage, "chunk": chunk, "fence": finish.fence, "worker": worker, "seconds": finish.seconds}
-    job.record(EventType.ADOPTED if finish.adopted else EventType.DONE, tx.wall, data, finish.task)
-    return () if key & PLACE or job.opened else open_plan(tx, jobs, job, finish.fence)
+    job.record(EventType.ADOPTED if finish.adopted else EventType.DONE, data, finish.task)
+
+
+def _plan_of(job: JobRow, fence: int, drafts: Sequence[Row]) -> dict[str, str]:
+    """What one attempt of a job's first task drafted, by id."""
+    return {id: body for number, id, body, by in drafts if (number, by) == (job.number, fence)}
 
 
 def _keep_results(tx: Transaction, done: Sequence[tuple[JobRow, Finish]]) -> None:

@@ -21,13 +21,6 @@ FROM rushes.task JOIN rushes.job ON job.number = task.key >> 20
 LEFT JOIN rushes.worker ON worker.number = task.worker
 WHERE task.id = ANY (:ids) ORDER BY task.key;
 
--- name: count_down
--- Whoever needs these tasks has so many unmet needs less; at none left one that waited is ready.
-UPDATE rushes.task SET unmet = CASE WHEN unmet > met.n THEN unmet - met.n ELSE 0 END,
-    state = CASE WHEN state = 'waiting' AND unmet <= met.n THEN 'ready' ELSE state END
-FROM (SELECT need.task, count(*) AS n FROM rushes.need WHERE ref = ANY (:keys) GROUP BY need.task) AS met
-WHERE task.key = met.task AND unmet > 0 RETURNING task.key, task.id, task.state;
-
 -- name: release
 -- A lease ended without success: ready again, perhaps not before a time.
 UPDATE rushes.task SET state = 'ready', worker = NULL, outcome = :outcome, due = :due, parked = :parked, progress = 0,

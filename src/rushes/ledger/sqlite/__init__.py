@@ -119,8 +119,8 @@ def _claim(tx: Transaction, worker: str, lanes: Sequence[str], n: int, hinted: C
     number = _own_number(tx, worker)
     if number is None:
         return ()
-    asked = {"lanes": list(lanes), "ids": list(hinted), "n": n}
-    return work.leases(tx.all("claim_hinted" if hinted else "claim", number=number, at=tx.wall, **asked))
+    asked = {"lanes": list(lanes), "ids": list(hinted), "every": not hinted, "n": n}
+    return work.leases(tx.all("claim", number=number, at=tx.wall, **asked))
 
 
 def _own_number(tx: Transaction, worker: str) -> int | None:

@@ -3,7 +3,7 @@
 import contextlib
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ def for_sqlite(statement: str) -> str:
 
 
 _FILES = (*STATEMENTS, Path(__file__).with_name("dialect.sql"))
-SQL: Mapping[str, str] = {name: for_sqlite(text) for name, text in statements(*_FILES).items()}
+SQL: Mapping[str, Sequence[str]] = {  # what PostgreSQL says in one statement may be several here, run in turn
+    name: for_sqlite(text).split(";\n") for name, text in statements(*_FILES).items()
+}
 
 
 class Transaction:
@@ -37,31 +39,45 @@ class Transaction:
     def __init__(self, db: sqlite3.Connection, now: float, awake: float, wall: int) -> None:
         self._db, self.now, self.awake, self.wall = db, now, awake, wall
 
-    def run(self, name: str, /, **values: object) -> sqlite3.Cursor:
-        """Run a statement; lists go as JSON."""
-        bound = {key: encode(value) if isinstance(value, list) else value for key, value in values.items()}
-        return self._db.execute(SQL[name], bound)
+    @property
+    def at(self) -> int:
+        """The moment for a statement."""
+        return self.wall
+
+    def run(self, name: str, /, **values: object) -> None:
+        """Run a statement whose answer nobody needs."""
+        self.all(name, **values)
 
     def all(self, name: str, /, **values: object) -> list[Row]:
-        """All its rows."""
-        return self.run(name, **values).fetchall()
+        """All its rows; lists go as JSON."""
+        bound = {key: encode(value) if isinstance(value, list) else value for key, value in values.items()}
+        return [row for part in SQL[name] for row in self._db.execute(part, bound)]
 
     def one(self, name: str, /, **values: object) -> Row | None:
         """Its first row."""
-        row: Row | None = self.run(name, **values).fetchone()
-        return row
+        return next(iter(self.all(name, **values)), None)
 
     def column(self, name: str, /, **values: object) -> list[Any]:
         """The first value of each row."""
-        return [row[0] for row in self.run(name, **values)]
+        return [row[0] for row in self.all(name, **values)]
+
+    def send(self, name: str, /, **values: object) -> Callable[[], list[Row]]:
+        """Its rows: there is no trip to save."""
+        rows = self.all(name, **values)
+        return lambda: rows
+
+    def many(self, name: str, rows: Sequence[Mapping[str, object]], /) -> None:
+        """Run a statement for each of these rows."""
+        for part in SQL[name]:
+            self._db.executemany(part, rows)
 
     def insert(self, table: str, rows: Sequence[Mapping[str, object]], *, skip_existing: bool = False) -> None:
         """Insert rows with the same columns."""
         if rows:
-            columns = ", ".join(rows[0])
-            values = ", ".join(f":{name}" for name in rows[0])
+            columns, marks = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
             how = "INSERT OR IGNORE" if skip_existing else "INSERT"
-            self._db.executemany(f"{how} INTO {table} ({columns}) VALUES ({values})", rows)
+            values = [tuple(row.values()) for row in rows]  # by place: to bind by name takes twice as long
+            self._db.executemany(f"{how} INTO {table} ({columns}) VALUES ({marks})", values)
 
 
 class Store:

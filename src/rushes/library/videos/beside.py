@@ -16,6 +16,7 @@ from rushes.exports.adjacent_files import adjacent_path, write_adjacent
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video, find_video
+from rushes.index.query import SHOT
 from rushes.jobs.originals import manifest_of, read_artifact, with_current_path
 from rushes.jobs.submit import display_name
 from rushes.library.videos.export import everything, export
@@ -84,7 +85,7 @@ def write_all(home: Home, video: Video) -> list[WrittenFile]:
 
 def _sidecar(home: Home, video: Video, film: Path) -> list[WrittenFile]:
     lines = [line for line in everything(home, video) if line.kind != PERSON]
-    if not lines:
+    if all(line.kind == SHOT for line in lines):  # nothing that one would search for
         return []
     data = sidecar.write(_facts(home, video), lines, faces_document(home, video.id))
     return [_write(home, video.owner, film, adjacent_path(film, "", sidecar.ENDING), data)]

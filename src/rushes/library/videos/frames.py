@@ -5,7 +5,6 @@ from fractions import Fraction
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import DamagedBlob, NotFound
-from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.index.port import Video
@@ -32,13 +31,8 @@ def frame(home: Home, video: Video, us: int) -> bytes:
 
 
 def _chunk(tasks: tuple[Task, ...], moment: Fraction) -> Task | None:
-    begun = [(span.start * span.base, t) for t in tasks if (span := _span(t)) and span.start * span.base <= moment]
+    begun = [(span.start * span.base, t) for t in tasks if (span := t.span) and span.start * span.base <= moment]
     return max(begun, key=lambda pair: pair[0])[1] if begun else (tasks[0] if tasks else None)
-
-
-def _span(task: Task) -> Span | None:
-    span = json.loads(task.spec)["span"]
-    return Span.from_json(span) if span else None
 
 
 def _read(home: Home, owner: str, task: Task, us: int) -> bytes | None:

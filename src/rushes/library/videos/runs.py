@@ -23,6 +23,7 @@ KINDS = {
     "object": "object.detection",
     "face": "face.detection",
     "place": "place.classification",
+    "shot": "scene",
 }  # our kinds -> the words of the documents
 
 

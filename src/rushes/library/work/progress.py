@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rushes.domain.job import FINAL, Job, JobState
+from rushes.domain.worker import DiskSpace
 from rushes.engines.models.store import ModelProgress
 from rushes.jobs.intake import IntakeResult
 from rushes.jobs.progress import JobProgress, StageProgress
-from rushes.worker.inputs import DiskSpace
 
 __all__ = ["DiskSpace", "JobProgress", "ModelProgress", "StageProgress"]
 

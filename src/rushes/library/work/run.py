@@ -14,6 +14,7 @@ from rushes.domain.errors import Interrupted, ModelMissing, RegistryAway, Rushes
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import TaskState
+from rushes.domain.worker import DiskSpace
 from rushes.estimates.estimate import forget_estimate
 from rushes.home import Home
 from rushes.jobs.control import announce
@@ -24,7 +25,7 @@ from rushes.jobs.progress import JobsWatcher
 from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
 from rushes.library.work.workers import JobWorker
 from rushes.telemetry import log
-from rushes.worker.inputs import DiskSpace, Input
+from rushes.worker.inputs import Input
 from rushes.worker.publish import sweep
 
 LOOK_SECONDS = 0.25

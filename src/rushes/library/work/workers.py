@@ -11,7 +11,7 @@ from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.models import missing_by_stage
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
-from rushes.wiring import worker
+from rushes.wiring.workers import worker
 from rushes.worker.drain import stop_requests
 from rushes.worker.shell import Shell
 from rushes.worker.task_filter import TaskFilter, is_due

@@ -24,7 +24,7 @@ _NUMBER = re.compile(
     rf"(?<![\w.,:/#@+-])(?P<sign>-)?(?:(?P<mark>[{''.join(_CURRENCIES)}])|(?P<code>{_CODES})\b)?\s?"
     r"(?P<digits>\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?)"
     rf"(?:\s?(?P<scale>{'|'.join(_SCALES)})\b)?(?:\s?(?P<after>[{''.join(_CURRENCIES)}]|(?:{_CODES})\b))?"
-    rf"(?:\s?(?P<unit>{_UNITS})(?!\w))?(?![\w:/-]|[.,]\d)",
+    rf"(?:\s?(?P<unit>{_UNITS})(?!\w))?(?![\w:/-]|[.,]\d)"
 )
 _URL = re.compile(
     r"(?:https?://|www\.)[^\s<>\"']+|(?<![\w@.])(?:[\w-]+\.)+(?:com|org|net|io|dev|tv|eu|de|uk|fr)\b(?:/\S*)?"

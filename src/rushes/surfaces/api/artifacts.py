@@ -37,7 +37,7 @@ def list_artifacts(
     video = library.videos.get(asset_id)
     run = library.jobs.get(run_id).id if run_id else ""
     of = f"artifacts {video.id} {kind} {run}"
-    at, n = map(int, (unseal(cursor, of) or "0:0").split(":"))
+    at, n = map(int, (unseal(request, cursor, of) or "0:0").split(":"))
     some = list(islice(library.videos.envelopes(video, kind, run, (at, n)), limit + 1))
     more = "{}:{}".format(*some[limit - 1][0]) if len(some) > limit else ""
     return page(request, [envelope for _, envelope in some[:limit]], more, of)

@@ -64,7 +64,7 @@ def make_clip(request: Request, library: LibraryDep, body: ClipIn, key: Key = ""
 @router.get("/clips")
 def list_clips(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[ClipShape]:
     """Clips that were asked for."""
-    rows, more = library.clips.page(unseal(cursor, "clip"), limit)
+    rows, more = library.clips.page(unseal(request, cursor, "clip"), limit)
     return page(request, [ClipShape.of(clip) for clip in rows], more, "clip")
 
 

@@ -7,10 +7,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from rushes.domain.worker import Worker
-from rushes.library import VERSION, Library, SettingValue
+from rushes.library import Library, SettingValue, version
+from rushes.library.access.audit import AUDIT, AuditEntry
 from rushes.library.search import Summary
 from rushes.library.webhook import DELIVERY, Webhook
-from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.http.audit import note_target
+from rushes.surfaces.http.deps import ADMIN, LibraryDep
 from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, page, unseal
 from rushes.surfaces.words import active_jobs
 
@@ -44,18 +46,19 @@ class About:
 @router.get("/about")
 def about(request: Request, library: LibraryDep) -> About:
     """Which version this is, and whether the door is open."""
-    return About(VERSION, library.settings.owner, request.app.state.access.open)
+    return About(version(), library.settings.owner, request.app.state.access.open)
 
 
 @router.get("/workers")
 def list_workers(library: LibraryDep) -> list[Worker]:
-    """Every worker, with what it holds."""
-    return list(library.jobs.workers())
+    """Every worker, with what it holds of this owner's."""
+    return library.jobs.seen_workers()
 
 
-@router.post("/workers/drain", status_code=202)
-def drain_worker(library: LibraryDep, worker: str = Query(max_length=300)) -> dict[str, str]:
-    """Tell a worker to stop claiming and hand back."""
+@router.post("/workers/drain", status_code=202, dependencies=[ADMIN])
+def drain_worker(request: Request, library: LibraryDep, worker: str = Query(max_length=300)) -> dict[str, str]:
+    """Tell a worker to stop claiming and hand back; for admins, and only workers of this owner."""
+    note_target(request, worker)
     library.jobs.drain(worker)
     return {"worker": worker, "told": "drain"}
 
@@ -65,6 +68,13 @@ def get_stats(library: LibraryDep) -> Stats:
     """Sums for a first page."""
     active = active_jobs(library.jobs.workers())
     return Stats(library.summary(), library.jobs.counts(MOST), active.workers, active.slots, library.free_bytes())
+
+
+@router.get("/audit", dependencies=[ADMIN])
+def list_audit(request: Request, cursor: Cursor = "", limit: Limit = 100) -> Page[AuditEntry]:
+    """Who did what, when and from where, newest first; for admins."""
+    rows, more = request.app.state.access.accounts.audit.page(unseal(request, cursor, AUDIT), limit)
+    return page(request, rows, more, AUDIT)
 
 
 @router.get("/settings")
@@ -127,5 +137,5 @@ def _metric(name: str, kind: str, help: str, values: Mapping[str, int]) -> Itera
 def list_deliveries(request: Request, cursor: Cursor = "", limit: Limit = 50) -> Page[RecordShape]:
     """What the webhook was told, and how it answered."""
     follower: Webhook = request.app.state.webhook
-    rows, more = follower.deliveries(unseal(cursor, DELIVERY), limit)
+    rows, more = follower.deliveries(unseal(request, cursor, DELIVERY), limit)
     return page(request, [RecordShape.of(r) for r in rows], more, DELIVERY)

@@ -12,6 +12,7 @@ from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
 from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, Step, WaitReason
 from rushes.library.jobs import Page as LedgerPage
+from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name, expected_of
 from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Page, TaskShape, page, seal, unseal
 
@@ -51,10 +52,11 @@ class FailureFilterIn(BaseModel):
     cursor: str = Field(default="", max_length=1000, description="where to go on: `cursor` of the answer before")
     limit: int = Field(default=500, ge=1, le=500)
 
-    def act(self, act: Callable[[FailureFilter, str, int], LedgerPage[str]]) -> ActionPageOut:
+    def act(self, request: Request, act: Callable[[FailureFilter, str, int], LedgerPage[str]]) -> ActionPageOut:
         """Do it to some of them."""
-        acted = act(FailureFilter.of(self.kind), unseal(self.cursor, FAILED), self.limit)
-        return ActionPageOut(acted.rows, seal(acted.cursor, FAILED) if acted.cursor else "")
+        note_target(request, f"failed tasks {self.kind}".strip())
+        acted = act(FailureFilter.of(self.kind), unseal(request, self.cursor, FAILED), self.limit)
+        return ActionPageOut(acted.rows, seal(request, acted.cursor, FAILED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def list_jobs(
 ) -> Page[JobShape]:
     """Jobs, newest first; in a final state, the last to finish first."""
     of = f"jobs {state}"
-    found = library.jobs.page(state, unseal(cursor, of), limit)
+    found = library.jobs.page(state, unseal(request, cursor, of), limit)
     return page(request, [JobShape.of(j, active) for j in found.rows], found.cursor, of)
 
 
@@ -138,7 +140,7 @@ def list_tasks(
 ) -> Page[TaskShape]:
     """Its tasks in plan order."""
     of = f"tasks {job_id} {state} {stage}"
-    found = library.jobs.task_page(job_id, state, stage, unseal(cursor, of), limit)
+    found = library.jobs.task_page(job_id, state, stage, unseal(request, cursor, of), limit)
     return page(request, [TaskShape.of(t) for t in found.rows], found.cursor, of)
 
 
@@ -192,20 +194,20 @@ def list_failed(
     limit: Limit = 200,
 ) -> Page[FailedShape]:
     """What gave up, by class; the limit is on tasks."""
-    found = library.jobs.failed.page(unseal(cursor, FAILED), limit)
+    found = library.jobs.failed.page(unseal(request, cursor, FAILED), limit)
     return page(request, [FailedShape.of(g) for g in found.groups if kind in ("", g.kind)], found.cursor, FAILED)
 
 
 @router.post("/failed/retry")
-def retry_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
+def retry_failed(request: Request, library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
-    return (body or FailureFilterIn()).act(library.jobs.failed.retry)
+    return (body or FailureFilterIn()).act(request, library.jobs.failed.retry)
 
 
 @router.post("/failed/discard")
-def discard_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
+def discard_failed(request: Request, library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Dismiss them, of one class or all; ask again with the cursor until there is none."""
-    return (body or FailureFilterIn()).act(library.jobs.failed.dismiss)
+    return (body or FailureFilterIn()).act(request, library.jobs.failed.dismiss)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from rushes.surfaces.http.deps import MOST, LibraryDep
@@ -27,6 +27,7 @@ class FoundShape:
 
 @router.get("/search")
 def search(
+    request: Request,
     library: LibraryDep,
     q: Annotated[str, Query(max_length=1000, description='words, "phrases", -without, OR, kind:word')] = "",
     video: Annotated[str, Query(max_length=100)] = "",
@@ -35,9 +36,10 @@ def search(
     limit: Limit = 20,
 ) -> FoundShape:
     """Time-coded hits, best first or as they were shot; any text is a query."""
-    found = library.search(q, limit, unseal(cursor, f"search {order}"), video, order)
+    of = f"search {order} {video} {q}"
+    found = library.search(q, limit, unseal(request, cursor, of), video, order)
     hits = [HitShape.of(h) for h in found.hits]
-    more = seal(found.cursor, f"search {order}") if found.cursor else ""
+    more = seal(request, found.cursor, of)
     return FoundShape(hits, found.total, found.videos, more, found.note, found.took_ms)
 
 

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Header, Request, Response
 from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
-from rushes.library import JobRequest, Upload, UploadBusy, Uploads, UploadWriter
+from rushes.library import JobRequest, SignedPart, Upload, UploadBusy, Uploads, UploadWriter
 from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.problems import problem
 
@@ -52,21 +52,11 @@ class UploadShape:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedPartShape:
-    """Bytes [start, end) of the file, and the address that they are PUT to, which is good for 15 minutes."""
-
-    number: int
-    start: int
-    end: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class PartsShape:
     """What has to be sent next; empty when all of it is there."""
 
     upload: UploadShape
-    parts: tuple[SignedPartShape, ...]
+    parts: tuple[SignedPart, ...]
 
 
 @router.options("/uploads", status_code=204, response_class=Response)
@@ -115,7 +105,7 @@ def ask_for_parts(library: LibraryDep, upload_id: Id) -> PartsShape:
     """The next parts that the bucket has not, each with its address; ask again until none is left: then it begins."""
     uploads = library.uploads
     upload, pieces = uploads.missing(uploads.get(upload_id))
-    return PartsShape(UploadShape.of(upload), tuple(SignedPartShape(p.number, p.start, p.end, p.url) for p in pieces))
+    return PartsShape(UploadShape.of(upload), pieces)
 
 
 @router.patch("/uploads/{upload_id}", status_code=204, response_class=Response)

@@ -102,7 +102,7 @@ class Shots:
 @router.get("/videos")
 def list_videos(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[Video]:
     """Videos, newest first."""
-    rows, more = library.videos.page(unseal(cursor, "videos"), limit)
+    rows, more = library.videos.page(unseal(request, cursor, "videos"), limit)
     return page(request, [of_video(v) for v in rows], more, "videos")
 
 
@@ -174,7 +174,7 @@ def list_lines(
     """What is said (or seen: text, object, face, place) in order of time, with corrections; grows while a job runs."""
     lines = library.videos.lines(library.videos.get(video_id).id, kind)
     of = f"lines {video_id} {kind}"
-    at = int(unseal(cursor, of) or 0)
+    at = int(unseal(request, cursor, of) or 0)
     some = [Line.of(o) for o in lines[at : at + limit]]
     return page(request, some, str(at + limit) if len(lines) > at + limit else "", of)
 

@@ -40,6 +40,8 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Control": {
         "jobs": ("jobs", "List and control jobs."),
         "failed": ("failed", "List, retry or dismiss tasks that failed."),
+        "users": ("users", "List, add, repair and remove the accounts of rushes serve."),
+        "audit": ("about", "Show who did what, when and from where."),
     },
     "Maintain": {
         "verify": ("maintenance", "Check every stored file; --repair makes damaged ones again."),

@@ -9,7 +9,6 @@ from typing import Any, TextIO
 
 import click
 
-from rushes.domain.errors import Refused
 from rushes.library import RECIPES, JobRequest, Library
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import log, log_to
@@ -60,9 +59,6 @@ request_options = together(
 
 def request_of(words: dict[str, Any]) -> JobRequest:
     """The request that the options make."""
-    chunk = words["chunk"]
-    if chunk and chunk != "large" and not (chunk.isascii() and chunk.isdigit() and int(chunk) > 0):
-        raise Refused(f"invalid --chunk {chunk!r}: use seconds or 'large'", "For example: --chunk 30")
     return JobRequest(**{**words, "only": names(words["only"]), "skip": names(words["skip"])})
 
 

@@ -9,11 +9,13 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 from pydantic import StringConstraints
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import NotAllowed, RushesError
 from rushes.domain.job import Job
 from rushes.domain.keys import digest
 from rushes.library import Library
+from rushes.library.access.accounts import Caller
 from rushes.library.idempotency import Record, Requests
+from rushes.surfaces.http.access import CALLER
 from rushes.surfaces.http.problems import problem
 from rushes.surfaces.words import ActiveJobs, active_jobs
 
@@ -44,8 +46,21 @@ def expected_of(library: Library, job: Job) -> tuple[float, float] | None:
         return None
 
 
+def caller_of(request: Request) -> Caller:
+    """Who makes this request."""
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
+def require_admin(request: Request) -> None:
+    """Raises NotAllowed: the caller is no admin."""
+    if not caller_of(request).admin:
+        raise NotAllowed("only an admin may do this", "Ask an admin. In the terminal: rushes users ls")
+
+
 LibraryDep = Annotated[Library, Depends(library_of)]
 ActiveDep = Annotated[ActiveJobs, Depends(active_of)]
+ADMIN = Depends(require_admin)
 
 
 def once(library: Library, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:

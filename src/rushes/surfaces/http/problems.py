@@ -11,11 +11,15 @@ from starlette.exceptions import HTTPException
 from rushes.domain import errors
 from rushes.domain.errors import NotFound, RushesError
 from rushes.library import UploadBusy
+from rushes.library.access.throttle import TooManyTries
 from rushes.library.idempotency import Conflict
+from rushes.surfaces.http.bodies import TooManyAtOnce
 from rushes.telemetry import log
 
 TYPE = "application/problem+json"
 STATUS: Mapping[type[RushesError], int] = {  # the first that fits, so the finer ones stand first
+    TooManyTries: 429,
+    TooManyAtOnce: 429,
     NotFound: 404,
     errors.NotAllowed: 403,
     errors.OverLimit: 413,
@@ -72,11 +76,17 @@ def answer_errors(app: FastAPI) -> None:
 
 async def _ours(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RushesError)
-    status = status_of(error)
-    if status == 500:
+    if status_of(error) == 500:
         log.error("%s", error, exc_info=error)
+    return problem_of(error)
+
+
+def problem_of(error: RushesError) -> JSONResponse:
+    """The problem document of an error of ours."""
     hint = HINTS.get(error.what, error.advice) if isinstance(error, NotFound) else error.advice
-    return problem(status, str(error), hint, type(error).__name__)
+    wait = getattr(error, "retry_after", 0)
+    said = {"Retry-After": str(wait)} if wait else None
+    return problem(status_of(error), str(error), hint, type(error).__name__, said)
 
 
 async def _conflict(_request: Request, error: Exception) -> JSONResponse:

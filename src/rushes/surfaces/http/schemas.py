@@ -1,9 +1,8 @@
 """What the API answers with: plain values in film time, and lists in pages by an opaque cursor, because rows move."""
 
 import base64
-import binascii
-import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -14,6 +13,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.job import Counts, Job
 from rushes.domain.observation import Observation
 from rushes.domain.task import Failure, Task
+from rushes.library.access.signing import SIZE, Signer
 from rushes.library.jobs import video_of
 from rushes.library.search import Hit
 from rushes.library.videos import Record, Video
@@ -117,6 +117,7 @@ class HitShape:
     end_us: int
     line_start_us: int
     line_end_us: int
+    times_us: tuple[tuple[int, int], ...]
     pieces: tuple[tuple[str, bool], ...]
     text: str
     score: float
@@ -129,7 +130,8 @@ class HitShape:
         """From the index."""
         thumb = f"/api/v1/videos/{hit.video}/frames/{max(0, hit.thumb_us) // 1000}.jpg"
         start, end = hit.line.start_us, hit.line.end_us
-        return HitShape(**_same(HitShape, hit), line_start_us=start, line_end_us=end, thumb=thumb)
+        times = tuple((span.start_us, span.end_us) for span in hit.times)
+        return HitShape(**_same(HitShape, hit), line_start_us=start, line_end_us=end, times_us=times, thumb=thumb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +172,18 @@ def page(request: Request, items: list[T], cursor: str, of: str) -> Page[T]:
     """A page whose next one is found at `next`; `of` names its list."""
     if not cursor:
         return Page(items=items)
-    sealed = seal(cursor, of)
+    sealed = seal(request, cursor, of)
     link = request.url.include_query_params(cursor=sealed)
     return Page(items=items, cursor=sealed, next=f"{link.path}?{link.query}")
 
 
-def seal(cursor: str, of: str) -> str:
-    """A store's cursor as clients carry it, with a checksum: nothing made up, or of another list, reaches the store."""
-    data = cursor.encode()
-    return base64.urlsafe_b64encode(_check(data, of) + data).decode().rstrip("=")
+def seal(request: Request, cursor: str, of: str) -> str:
+    """A store's cursor as clients carry it, signed: nothing made up, or of another list, reaches the store."""
+    data, signer = cursor.encode("utf-8", "surrogatepass"), _signer(request)
+    return base64.urlsafe_b64encode(signer.sign(data, of) + data).decode().rstrip("=") if cursor else ""
 
 
-def unseal(cursor: str, of: str) -> str:
+def unseal(request: Request, cursor: str, of: str) -> str:
     """The store's cursor again.
 
     Raises:
@@ -189,15 +191,15 @@ def unseal(cursor: str, of: str) -> str:
     """
     if not cursor:
         return ""
-    try:
+    with suppress(ValueError):
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        if raw[:6] == _check(raw[6:], of):
-            return raw[6:].decode()
-    except (ValueError, binascii.Error):
-        pass
+        found = raw[SIZE:].decode("utf-8", "surrogatepass")
+        if _signer(request).is_signed(raw[:SIZE], raw[SIZE:], of) and seal(request, found, of) == cursor:
+            return found
     hint = "Use the cursor of the previous page with the same filters, or leave it out."
     raise Refused("invalid cursor for this list", hint)
 
 
-def _check(data: bytes, of: str) -> bytes:
-    return hashlib.blake2b(f"{of}\0".encode("utf-8", "replace") + data, digest_size=6, person=b"rushes").digest()
+def _signer(request: Request) -> Signer:
+    signer: Signer = request.app.state.signer
+    return signer

@@ -9,13 +9,15 @@ from dataclasses import asdict
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from rushes.library import VERSION, Library
-from rushes.library.accounts import Accounts
+from rushes.library import Library, version
+from rushes.library.access.accounts import Accounts
+from rushes.library.access.signing import Signer
 from rushes.library.idempotency import forget_requests
 from rushes.library.webhook import Webhook
 from rushes.surfaces.api import aliases, artifacts, clips, events, fleet, jobs, media, people, search, uploads, videos
+from rushes.surfaces.http.access import AccessPolicy
 from rushes.surfaces.http.event_hub import EventHub
-from rushes.surfaces.http.middleware import AccessMiddleware, AccessPolicy
+from rushes.surfaces.http.middleware import AccessMiddleware
 from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
@@ -32,17 +34,17 @@ RESOURCES = (videos.router, videos.recipes, media.api, events.router, jobs.route
              fleet.webhook, fleet.router)  # fmt: skip
 
 
-def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> FastAPI:
+def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, insecure: bool = False) -> FastAPI:
     """The application.
 
     Raises:
-        NotAllowed: it would be open to strangers.
+        NotAllowed: it would be open to strangers, or speak plain HTTP to other machines.
     """
-    access = AccessPolicy(Accounts(library.home), library.settings, bound, setup_code)
+    access = AccessPolicy(Accounts(library.home), library.settings, bound, setup_code, insecure)
     access.check()
     app = DescribedApp(
         title="rushes",
-        version=VERSION,
+        version=version(),
         summary="Makes videos watchable, searchable and easy to cut; work continues after any crash.",
         docs_url=None,  # its page comes from a CDN
         redoc_url=None,
@@ -50,6 +52,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.library, app.state.access, app.state.incarnation = library, access, secrets.token_hex(8)
+    app.state.signer = Signer.of(library.home)
     app.state.hub, app.state.live_jobs, app.state.index_counts = (
         EventHub(library.jobs),
         LiveJobs(library.jobs),
@@ -85,6 +88,8 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(library.uploads.finish_all)
     await asyncio.to_thread(library.uploads.expire)
     await asyncio.to_thread(forget_requests, library.home)
+    await asyncio.to_thread(app.state.access.accounts.end_sessions)
+    await asyncio.to_thread(app.state.access.accounts.audit.forget)
     app.state.hub.start(asyncio.get_running_loop())
     app.state.webhook.start()
     try:

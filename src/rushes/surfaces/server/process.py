@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
+from typing import ClassVar
 
 import h11
 import uvicorn
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LAST_SECONDS = 3  # that answers may still take when told to stop; streams end at once
+WAITING = 500  # connections whose request has not come yet; then the oldest is closed
 HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself waits for ever
 
 
@@ -35,6 +37,7 @@ class TimeoutProtocol(H11Protocol):
     """A connection that is closed when the first lines of a request do not come."""
 
     _late: asyncio.TimerHandle | None = None
+    _waiting: ClassVar[dict["TimeoutProtocol", None]] = {}  # the oldest first
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait."""
@@ -56,11 +59,20 @@ class TimeoutProtocol(H11Protocol):
             self._stop()
         elif self._late is None:
             self._late = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+            self._waiting[self] = None
+            if len(self._waiting) > WAITING:
+                next(iter(self._waiting)).hang_up()
+
+    def hang_up(self) -> None:
+        """Leave a connection whose request did not come yet, to make room for others."""
+        self._stop()
+        self.transport.close()
 
     def _stop(self) -> None:
         if self._late:
             self._late.cancel()
         self._late = None
+        self._waiting.pop(self, None)
 
 
 class Server(uvicorn.Server):
@@ -77,6 +89,7 @@ class Server(uvicorn.Server):
             log_level="warning",
             access_log=False,  # addresses may hold secrets
             server_header=False,
+            proxy_headers=False,  # whom to believe is decided by the access policy
             timeout_graceful_shutdown=LAST_SECONDS,
         )
         super().__init__(config)

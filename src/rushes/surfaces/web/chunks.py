@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
-from rushes.domain.span import Span
 from rushes.domain.task import Task
 from rushes.library.jobs import JobProgress, StageProgress
 from rushes.surfaces.words import TASK_WORDS, seconds_between, task_word
@@ -45,24 +45,14 @@ class Row:
 
 def rows(tasks: Sequence[Task], seen: JobProgress) -> list[Row]:
     """The map of a job, in plan order."""
-    by_stage: dict[str, list[Task]] = {}
-    for task in tasks:
-        by_stage.setdefault(task.stage, []).append(task)
     known = {s.stage: s for s in seen.stages}
-    return [_row(stage, some, known.get(stage)) for stage, some in by_stage.items()]
+    return [_row(stage, some, known.get(stage)) for stage, some in grouped(tasks, lambda task: task.stage).items()]
 
 
 def ticks(job: Job, most: int = 5) -> list[int]:
     """Moments of the film in microseconds, evenly apart, its end among them."""
     length = json.loads(job.facts).get("duration_us", 0) if job.facts else 0
     return [length * n // (most - 1) for n in range(most)] if length else []
-
-
-def span_of(task: Task) -> tuple[int, int] | None:
-    """What part of the film a task works on, in microseconds."""
-    doc = json.loads(task.spec).get("span")
-    span = Span.from_json(doc) if doc else None
-    return (span.start_us, span.end_us) if span else None
 
 
 def _row(stage: str, tasks: list[Task], progress: StageProgress | None) -> Row:

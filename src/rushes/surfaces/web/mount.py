@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from rushes.surfaces.http.cookies import set_cookie
 from rushes.surfaces.web.pages import add, dashboard, failed, fleet, jobs, library, login, people, search, video
 from rushes.surfaces.web.view import THEME, back, render
 
@@ -53,7 +54,7 @@ class Static(StaticFiles):
 def choose_theme(request: Request, theme: Annotated[Literal["auto", "light", "dark"], Form()]) -> Response:
     """Light, dark, or as the system has it."""
     answer = back(request)
-    answer.set_cookie(THEME, theme, 365 * 86400, httponly=True, samesite="lax")
+    set_cookie(request, answer, THEME, theme, 365 * 86400)
     return answer
 
 

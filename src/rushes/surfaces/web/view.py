@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.surfaces import words
+from rushes.surfaces.http.cookies import cookie_of, drop_cookie, set_cookie
 from rushes.surfaces.http.deps import library_of
 
 THEME = "rushes_theme"  # cookie: auto, light or dark
@@ -34,12 +35,12 @@ FILTERS: Mapping[str, Callable[..., str]] = {
 
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A page; `values` are what its template names."""
-    said = unquote(request.cookies.get(SAID, ""))[:300]
+    said = unquote(cookie_of(request.scope, SAID))[:300]
     around = {"path": request.url.path, "asked": dict(request.query_params), "theme": _theme(request), "said": said}
     html = _templates().get_template(template).render(**around, running=_running(request), **values)
     page = HTMLResponse(html, status, {"Cache-Control": "no-store"})
     if said:
-        page.delete_cookie(SAID)
+        drop_cookie(request, page, SAID)
     return page
 
 
@@ -47,7 +48,7 @@ def back(request: Request, said: str = "", to: str = "") -> RedirectResponse:
     """After an action: to the page it came from with its filters, or to another; `said` is shown there once."""
     answer = RedirectResponse(to or _came_from(request), 303)
     if said:
-        answer.set_cookie(SAID, quote(said[:300]), 60, httponly=True, samesite="lax")
+        set_cookie(request, answer, SAID, quote(said[:300]), 60)
     return answer
 
 
@@ -84,7 +85,7 @@ def _version() -> str:
 
 
 def _theme(request: Request) -> str:
-    theme = request.cookies.get(THEME, "auto")
+    theme = cookie_of(request.scope, THEME)
     return theme if theme in {"light", "dark"} else "auto"
 
 

@@ -177,8 +177,9 @@ CREATE TABLE rushes.log (
     PRIMARY KEY (task, fence, line)
 );
 
--- The moment of a statement by the database's clock, in seconds.
-CREATE VIEW rushes.clock AS SELECT extract(epoch FROM now())::double precision AS now;
+-- The moment of a transaction by the database's clock: in seconds, and in milliseconds for people.
+CREATE VIEW rushes.clock AS
+SELECT extract(epoch FROM now())::double precision AS now, (extract(epoch FROM now()) * 1000)::bigint AS wall;
 
 -- Jobs and tasks as readers see them: a job whose first task is leased has begun, though only its task says so, because
 -- a claim writes no job; what is unfinished in a cancelled job is cancelled.

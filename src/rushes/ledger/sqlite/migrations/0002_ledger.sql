@@ -174,7 +174,7 @@ CREATE TABLE log (
 ) WITHOUT ROWID;
 
 -- The moment of a statement: SQLite's clock is given with each one.
-CREATE VIEW clock AS SELECT NULL AS now;
+CREATE VIEW clock AS SELECT NULL AS now, NULL AS wall;
 
 -- Jobs and tasks as readers see them: a job whose first task is leased has begun, though only its task says so, because
 -- a claim writes no job; what is unfinished in a cancelled job is cancelled.

@@ -1,16 +1,18 @@
-"""This machine and this home: doctor, config, models."""
+"""This machine and this home: doctor, config, models, audit."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 import click
 
 from rushes.library import ModelStatus
+from rushes.library.access.audit import Audit
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.options import number_option, open_library, text_option
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.model_download import DownloadView
-from rushes.surfaces.words import size
+from rushes.surfaces.words import date_time, parse_ago, size
 
 
 @command("doctor", "rushes doctor", "rushes doctor --json | jq 'select(.ok == false)'")
@@ -39,6 +41,24 @@ def config_show(session: Session) -> None:
 
 
 config = CliGroup("config", help="Show the settings in effect.", commands=[config_show])
+
+
+@command("audit", "rushes audit", "rushes audit --since 7d", "rushes audit --since 2026-01-31 --json")
+@text_option("--since", "WHEN", "A date, or how long ago: 30m, 24h, 7d.", default="30d")
+@number_option("--limit", "Print at most N entries.", 1, 1_000_000, 1000)
+def audit(session: Session, since: str, limit: int) -> None:
+    """Show who did what, when and from where, newest first.
+
+    Logins and failed ones, deletions, changes to jobs, workers and accounts, and downloads of originals; over HTTP and
+    in the terminal. Entries are kept for `audit_days`. In the browser: /audit, for admins.
+    """
+    found = list(islice(Audit(open_library(session).home).since(parse_ago(since)), limit))
+    session.rows("audit", found)
+    columns = [Column("when"), Column("who"), Column("from"), Column("action"), Column("what", wide=True)]
+    local = session.out.terminal
+    session.table(columns, [[date_time(e.at, local=local), e.who, e.address, e.action, e.target] for e in found])
+    if not found:
+        session.remark("nothing happened in that time")
 
 
 @command("ls", "rushes models ls", "rushes models ls --json")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import click
 
 from rushes.domain.task import Task
+from rushes.library.access.audit import Audit
 from rushes.library.jobs import Cause, FailureGroup
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.options import open_library
@@ -42,6 +43,7 @@ def retry(session: Session, kind: str) -> None:
     """Retry failed tasks, all or one class."""
     library = open_library(session)
     tasks = library.jobs.failed.retry_all(kind)
+    Audit(library.home).write_here("failed tasks handled", f"retry {kind}".strip())
     session.document({"tasks": tasks})
     session.line(f"{plural(len(tasks), 'task')} will be retried" if tasks else "nothing to retry")
     if tasks:
@@ -55,7 +57,9 @@ def discard(session: Session, kind: str) -> None:
 
     They stay as they are and are no longer listed.
     """
-    count = len(open_library(session).jobs.failed.dismiss_all(kind))
+    library = open_library(session)
+    count = len(library.jobs.failed.dismiss_all(kind))
+    Audit(library.home).write_here("failed tasks handled", f"discard {kind}".strip())
     session.document({"discarded": count})
     session.line(f"{plural(count, 'task')} dismissed")
 

@@ -12,6 +12,7 @@ from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.task import Task
 from rushes.library import Library
+from rushes.library.access.audit import Audit
 from rushes.library.jobs import Page
 from rushes.surfaces import words
 from rushes.surfaces.cli.command import CliGroup, command
@@ -125,6 +126,7 @@ def retry(session: Session, job: str, stage: str) -> None:
     library = open_library(session)
     row = library.jobs.find(job)
     tasks = library.jobs.retry(row.id, stage)
+    Audit(library.home).write_here("job retried", f"{row.id} {stage}".strip())
     now = library.jobs.get(row.id)
     back = row.state is JobState.CANCELLED and now.state is not JobState.CANCELLED
     session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
@@ -188,6 +190,7 @@ def _word(name: str, value: object) -> str:
 def _control(session: Session, job: str, order: JobCommand, word: str, next_command: str) -> None:
     jobs = open_library(session).jobs
     row = jobs.command(jobs.find(job).id, order)
+    Audit(jobs.home).write_here("job steered", f"{order.value} {row.id}")
     session.document(_doc(row))
     session.line(f"{row.name}: {word}")
     session.remark((f"next: {next_command} {row.id}", DONE))

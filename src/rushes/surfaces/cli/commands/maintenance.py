@@ -9,6 +9,7 @@ from rich.live import Live
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.library import Library, RunReport, VerifyReport
+from rushes.library.access.audit import Audit
 from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import command
@@ -80,6 +81,7 @@ def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> No
     if not yes:
         _ask(session, len(videos))
     gone = [_remove(library, video, uploaded) for video in videos]
+    Audit(library.home).write_here("video deleted", " ".join(one.video for one in gone))
     session.rows("removed", gone)
     for one in gone:
         session.line(one.video, (f"  deleted: {_what(one)}", DONE))

@@ -12,7 +12,7 @@ import click
 
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
 from rushes.library import Library, needed
-from rushes.library.local_fleet import GRACE_SECONDS, Fleet, Part
+from rushes.library.local_fleet import GRACE_SECONDS, Ended, Fleet, Part
 from rushes.library.work.workers import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
@@ -87,17 +87,19 @@ def _end(session: Session, view: WorkerView, code: int) -> None:
         session.remark(("next: rushes failed ls", DONE))
 
 
-@command("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup")
+@command("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup --insecure")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @number_option("--port", "Port to listen on.", 0, 65535, 8000)
 @number_option("--workers", "Also start N workers.", 0, default=0)
 @number_option("--slots", "Chunks that each worker processes at the same time.", 1)
-@click.option("--setup", is_flag=True, help="Print a link for creating the first account from another machine.")
-def serve(session: Session, host: str, port: int, workers: int, slots: int | None, setup: bool) -> int:
+@click.option("--setup", is_flag=True, help="Print a link with a code for creating the first account.")
+@click.option("--insecure", is_flag=True, help="Let other machines use plain HTTP, without a TLS proxy.")
+def serve(session: Session, host: str, port: int, workers: int, slots: int | None, setup: bool, insecure: bool) -> int:
     """Serve the library to browsers and to programs over HTTP.
 
-    On a loopback address everyone on this machine has full access. Any other address needs a token (RUSHES_TOKEN) or
-    an account. The server processes no videos itself: --workers starts workers as well.
+    On a loopback address everyone on this machine has full access, until there is an account (rushes users add NAME).
+    Any other address needs a token (RUSHES_TOKEN) or an account, and a proxy with TLS whose address is set as `proxy`
+    in rushes.toml; --insecure does without. The server processes no videos itself: --workers starts workers as well.
     Requires: pip install 'rushes[serve]'
     """
     with needed("serve"):
@@ -105,7 +107,7 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
         from rushes.surfaces.server.process import Server, Workers  # noqa: PLC0415
     library = open_library(session, create=True, logs_to_stderr=session.json)
     code = secrets.token_urlsafe(12) if setup else ""
-    app = create(library, host, code)
+    app = create(library, host, code, insecure=insecure)
     port = port or _free_port(host)
     _check_port(host, port)
     beside = Workers(library.folder, workers, slots)
@@ -149,7 +151,6 @@ def _check_port(host: str, port: int) -> None:
 
 
 LOOK_SECONDS = 0.5
-LOG_LINES = 5
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the terminal was closed
 
 
@@ -161,7 +162,8 @@ def up(session: Session, folder: str, workers: int, slots: int) -> int:
     """Try a fleet on this machine: servers and workers in one command.
 
     Starts PostgreSQL, Valkey and SeaweedFS (S3) from their packages, on loopback only, and two workers. All data is in
-    DIR (default: ./fleet) and is used again the next time. Ctrl-C stops everything.
+    DIR (default: ./fleet) and is used again the next time, at the same ports. Whatever ends unexpectedly is started
+    again. Ctrl-C stops everything.
     Requires: pip install 'rushes[up]'
     """
     fleet, signals = Fleet(Path(folder).absolute(), workers, slots), list[int]()
@@ -184,10 +186,10 @@ def _on_signal(fleet: Fleet, signals: list[int], number: int) -> None:
 
 
 def _go(session: Session, fleet: Fleet, signals: Sequence[int]) -> None:
-    """Start everything and stay until a signal comes.
+    """Start everything and stay until a signal comes; what ends meanwhile is started again.
 
     Raises:
-        Refused: a part does not start, or stopped unexpectedly.
+        Refused: a part does not start.
     """
     for part in fleet.start():
         _report_part(session, part)
@@ -195,28 +197,30 @@ def _go(session: Session, fleet: Fleet, signals: Sequence[int]) -> None:
             return
     _report_use(session, fleet)
     while not signals:
-        ended = fleet.ended()
-        if ended:
-            raise Refused(f"{ended.name} has stopped unexpectedly{_last(ended.log)}", f"See its log: {ended.log}")
+        for change in fleet.mend():
+            if isinstance(change, Ended):
+                _report_ended(session, change)
+            else:
+                _report_part(session, change)
         time.sleep(LOOK_SECONDS)
 
 
-def _last(log: Path) -> str:
-    lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:] if log.is_file() else []
-    return ": " + " ".join(lines) if lines else ""
-
-
 def _report_part(session: Session, part: Part) -> None:
-    session.message("part", name=part.name, address=part.address, pid=part.process.pid, log=part.log)
+    session.message("part", name=part.name, address=part.address, pid=part.pid, log=part.log)
     session.remark(f"{part.name:<11} ", (part.address, DONE))
 
 
+def _report_ended(session: Session, ended: Ended) -> None:
+    name, log = ended.part.name, ended.part.log
+    session.message("part_ended", name=name, reason=ended.why, restart_in_seconds=ended.pause, log=log)
+    session.remark(f"{name} {ended.why}; it is started again in {ended.pause} s", (f"  its log: {log}", DONE))
+
+
 def _report_use(session: Session, fleet: Fleet) -> None:
-    session.message("up", home=fleet.home, folder=fleet.folder, settings=fleet.settings)
+    session.message("up", home=fleet.home, folder=fleet.folder, settings=fleet.shown_settings)
     session.line(f"export RUSHES_HOME={shlex.quote(str(fleet.home))}")
     session.remark(("run that in another terminal, then: rushes run VIDEO.mp4", DONE))
-    session.remark((f"addresses for other machines and programs: {fleet.home}/rushes.toml,", DONE))
-    session.remark((f"e.g. RUSHES_STORE={fleet.settings['store']}", DONE))
+    session.remark((f"addresses and passwords, new with every start: {fleet.home}/rushes.toml", DONE))
     session.remark((f"Ctrl-C stops everything; the data is kept in {fleet.folder}", NOW))
 
 

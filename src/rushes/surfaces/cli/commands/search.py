@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import click
 
+from rushes.domain.grouping import grouped
 from rushes.domain.span import clock
 from rushes.library import Library
-from rushes.library.search import KINDS, Hit, SearchResult, hit_doc
+from rushes.library.search import KINDS, SearchResult, hit_doc
 from rushes.surfaces.cli.command import CliCommand, command
 from rushes.surfaces.cli.options import number_option, open_library, text_option
 from rushes.surfaces.cli.screen import DONE, HEAD
@@ -30,7 +31,7 @@ class SearchCommand(CliCommand):
     "search",
     "rushes search budget",
     """rushes search '"ask not" country -budget'""",
-    "rushes search 'holi* OR vacation' --limit 5 --json",
+    "rushes search '(holi* OR vacation) beach date:>2020' --limit 5 --json",
     "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
     "rushes search '~what it costs' --order time",
     "rushes search person:anna --export edl > anna.edl",
@@ -47,10 +48,10 @@ def search(
 ) -> None:
     """Find what was said, written or seen.
 
-    All words must occur at the same time. "a phrase" in quotes, wor* for word beginnings, -not, OR; accents and case
-    do not matter. say: text: object: person: place: entity: search one kind; in: lang: kind: date: filter the videos;
-    near:5s, before and during go between terms; ~words finds similar meanings. Videos are searchable while they are
-    being processed.
+    All words must occur at the same time. "a phrase" in quotes, wor* for word beginnings, -not, OR, (groups); accents
+    and case do not matter. say: text: object: person: place: entity: name: search one kind; in: lang: kind: date:
+    filter the videos; kind:shot finds shots; near:5s, before, during and with go between terms; ~words finds similar
+    meanings. Videos are searchable while they are being processed.
     """
     library = open_library(session)
     words = " ".join(word.removeprefix("\0") for word in query)
@@ -84,10 +85,7 @@ def result_doc(query: str, found: SearchResult) -> dict[str, object]:
 
 def _report(session: Session, library: Library, words: str, video: str, found: SearchResult) -> None:
     screen = session.out
-    groups: dict[str, list[Hit]] = {}
-    for hit in found.hits:
-        groups.setdefault(hit.video, []).append(hit)
-    for hits in groups.values():
+    for hits in grouped(found.hits, lambda hit: hit.video).values():
         screen.line((hits[0].name, HEAD), (f"  {plural(len(hits), 'hit')}", DONE))
         for hit in hits:
             kind = "" if hit.kind == "speech" else f"  {hit.kind}"

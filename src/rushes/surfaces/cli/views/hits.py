@@ -1,23 +1,19 @@
 """What to print when a search finds nothing: a similar word, what there is, what is not finished."""
 
-import difflib
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from rushes.domain.job import FINAL
 from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.search import Hit, Piece, Summary
-from rushes.library.videos import Video
 from rushes.surfaces.cli.screen import DONE, MARK, Part, clean
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import plural, timecode
 
-VIDEOS = 20  # whose words are compared
-SIMILAR = 0.75  # how similar two words must be, of 1
 OTHERS = 500  # hits that are read for what else there is
 _KIND = re.compile(r"\b(object|place|person|entity):")
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -27,7 +23,7 @@ def report_no_hits(session: Session, library: Library, query: str, video: str) -
     """Print why there may be no hit, and what to try next."""
     session.remark("no hits")
     videos = library.videos.page()[0]
-    similar = _similar(library, query, videos, video)
+    similar = library.similar_query(query, video)
     if similar:
         session.remark(f"did you mean: rushes search {shlex.quote(similar)}")
     elif videos:
@@ -60,27 +56,6 @@ def _try(query: str, video: str) -> str:
     longest = max(_WORD.findall(query), key=len, default="")
     start = f", or the start of one: rushes search '{longest[:4]}*'" if longest[4:] else ""
     return f"try {'without --video, or ' if video else ''}fewer or other words{start}"
-
-
-def _similar(library: Library, query: str, videos: Iterable[Video], video: str) -> str:
-    """The query with unknown words replaced by similar ones that occur, if that finds something."""
-    known = _words(library, [v for v in videos if not video or v.id == video][:VIDEOS])
-    like = {word: _closest(word.lower(), known) for word in _WORD.findall(query) if word.lower() not in known}
-    if not any(like.values()):
-        return ""
-    replaced = _WORD.sub(lambda found: like.get(found[0]) or found[0], query)
-    return replaced if library.search(replaced, 1, "", video).total else ""
-
-
-def _words(library: Library, videos: Iterable[Video]) -> frozenset[str]:
-    kinds = [(one.id, kind) for one in videos for kind in ("speech", "text")]
-    lines = (line.text for video, kind in kinds for line in library.videos.lines(video, kind))
-    return frozenset(word for text in lines for word in _WORD.findall(text.lower()))
-
-
-def _closest(word: str, known: frozenset[str]) -> str:
-    near = [w for w in known if abs(len(w) - len(word)) < 3]
-    return next(iter(difflib.get_close_matches(word, near, 1, SIMILAR)), "")
 
 
 _DOTS = "..."

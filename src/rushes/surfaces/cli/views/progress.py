@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from rushes.domain.grouping import grouped
 from rushes.domain.job import FINAL
 from rushes.library.work.progress import DiskSpace, JobProgress, JobsProgress, RunProgress, StageProgress, StopSignal
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
@@ -78,10 +79,8 @@ def stopping(signals: int) -> str:
 
 def rows_of(snapshots: Sequence[JobProgress]) -> list[Row]:
     """One row per stage over all videos, in plan order."""
-    stages: dict[str, list[StageProgress]] = {}
-    for stage in (stage for snapshot in snapshots for stage in snapshot.stages):
-        stages.setdefault(stage.stage, []).append(stage)
-    return [_row(name, some) for name, some in stages.items()]
+    stages = (stage for snapshot in snapshots for stage in snapshot.stages)
+    return [_row(name, some) for name, some in grouped(stages, lambda stage: stage.stage).items()]
 
 
 def _row(name: str, some: Sequence[StageProgress]) -> Row:

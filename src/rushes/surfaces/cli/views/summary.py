@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from rushes.domain.errors import NotFound, RushesError, TryAgain
+from rushes.domain.grouping import grouped
 from rushes.domain.job import FINAL, Job, JobState
-from rushes.domain.span import Span, clock
+from rushes.domain.span import clock
 from rushes.domain.task import Task, TaskState
 from rushes.library import IntakeResult, Library, RunReport
 from rushes.library.jobs import Reason
@@ -185,9 +186,7 @@ def next_command(library: Library, jobs: Sequence[Job]) -> str:
 
 
 def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
-    groups: dict[tuple[str, str], list[Task]] = {}
-    for task in dead:
-        groups.setdefault((task.stage, task.failure.kind if task.failure else ""), []).append(task)
+    groups = grouped(dead, lambda task: (task.stage, task.failure.kind if task.failure else ""))
     for (stage, kind), tasks in list(groups.items())[:FEW]:
         last = tasks[-1].failure
         message, hint = (last.message, last.hint) if last else ("", "")
@@ -207,8 +206,7 @@ def _where(tasks: Sequence[Task]) -> str:
         return ""
     if len(tasks) > 1:
         return f", {len(tasks)} chunks"
-    doc = json.loads(first.spec).get("span")
-    span = Span.from_json(doc) if doc else None
+    span = first.span
     time = f" ({clock(span.start_us, 0)}-{clock(span.end_us, 0)})" if span else ""
     return f", chunk {first.chunk}{time}"
 

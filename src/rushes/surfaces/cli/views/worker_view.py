@@ -15,13 +15,14 @@ from rich.text import Text
 
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
+from rushes.domain.worker import DiskSpace
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.progress import report_space, stopping
 from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
-from rushes.worker.inputs import DiskSpace, Input, OutboxEntryWritten
+from rushes.worker.inputs import Input, OutboxEntryWritten
 
 REFRESH = 4  # a second
 WAITING = 10_000  # outcomes that are not printed yet; a reader that sleeps must not fill the memory

@@ -12,6 +12,7 @@ from rushes.library import Library
 from rushes.library.jobs import Cause, FailureFilter, FailureGroup
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.api.jobs import FAILED
+from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.schemas import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
@@ -51,7 +52,7 @@ def show_failed(
     request: Request, library: LibraryDep, kind: Name = "", step: Name = "", cursor: Cursor = ""
 ) -> Response:
     """The groups; the filters stay in the address."""
-    page = library.jobs.failed.page(unseal(cursor, FAILED))
+    page = library.jobs.failed.page(unseal(request, cursor, FAILED))
     every = page.groups
     some = _chosen(every, (kind,) if kind else (), step)
     groups = [_group(page.names, g) for g in some]
@@ -64,7 +65,7 @@ def show_failed(
         tasks=sum(len(g.tasks) for g in some),
         jobs=len({t.job for g in some for t in g.tasks}),
         all_tasks=sum(len(g.tasks) for g in every),
-        next=seal(page.cursor, FAILED) if page.cursor else "",
+        next=seal(request, page.cursor, FAILED),
         paged=bool(page.cursor or cursor),
         counts=library.jobs.counts(GLANCE),
         workers=sum(w.alive for w in library.jobs.workers()),
@@ -88,13 +89,14 @@ def act(
     So many at once, then the browser is sent on with the same form to where the next ones begin.
     """
     kinds = frozenset([only] if only else kind or [])
+    note_target(request, f"{do} {', '.join(sorted(kinds))} {step}".strip())
     if not kinds:
         return back(request, "Nothing was selected.")
     do_it = library.jobs.failed.retry if do == "retry" else library.jobs.failed.dismiss
-    acted = do_it(FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE)
+    acted = do_it(FailureFilter(kinds, step), unseal(request, cursor, FAILED), AT_ONCE)
     done += len(acted.rows)
     if acted.cursor and hop < HOPS:
-        rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
+        rest = with_query(request.url.path, {}, cursor=seal(request, acted.cursor, FAILED), done=done, hop=hop + 1)
         return RedirectResponse(rest, 307)
     return back(request, _said(library, do, done, more=bool(acted.cursor)))
 

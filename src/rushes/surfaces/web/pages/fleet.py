@@ -1,5 +1,6 @@
-"""Workers: who works where and on what, and stopping one; settings: where each came from, and whether all is well."""
+"""Workers, and stopping one; settings and where each came from; whether all is well; the audit log."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,15 +9,19 @@ from fastapi.responses import Response
 
 from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
 from rushes.domain.worker import Worker
-from rushes.library import VERSION, Library
+from rushes.library import Library, version
+from rushes.library.access.audit import AUDIT
 from rushes.surfaces.api.fleet import GLANCE
-from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.http.audit import note_target
+from rushes.surfaces.http.deps import ADMIN, LibraryDep, caller_of
+from rushes.surfaces.http.schemas import Cursor, seal, unseal
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import active_jobs, host_of, worker_word
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 200  # workers; the dead ones last
 HELD = 100  # tasks that are looked up
+ENTRIES = 100  # of the audit log on a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,21 @@ def show_workers(request: Request, library: LibraryDep) -> Response:
         renew=RENEW_SECONDS,
         counts=library.jobs.counts(GLANCE),
         workers=active.workers,
+        may_drain=_may_drain(request, library),
     )
 
 
-@router.post("/workers")
+@router.post("/workers", dependencies=[ADMIN])
 def drain(request: Request, library: LibraryDep, worker: Annotated[str, Form(max_length=300)]) -> Response:
     """Tell one to stop claiming and hand back."""
+    note_target(request, worker)
     library.jobs.drain(worker)
     return back(request, "The worker finishes its tasks, takes no new ones, and stops.")
+
+
+def _may_drain(request: Request, library: Library) -> Callable[[Worker], bool]:
+    admin, settings = caller_of(request).admin, library.settings
+    return lambda worker: admin and (settings.fleet_admin or worker.incarnation.owner == settings.owner)
 
 
 def _rows(library: Library, workers: list[Worker]) -> list[Row]:
@@ -87,8 +99,18 @@ def show_settings(request: Request, library: LibraryDep, check: Annotated[bool, 
         parts_ready=library.health(),
         models=library.models.ls(),
         home=library.folder,
-        version=VERSION,
+        version=version(),
         open=request.app.state.access.open,
+        caller=caller_of(request),
+        audit_days=library.settings.audit_days,
         token=bool(library.settings.token),
         well=all(one.ok for one in checks),
     )
+
+
+@router.get("/audit", dependencies=[ADMIN])
+def show_audit(request: Request, library: LibraryDep, cursor: Cursor = "") -> Response:
+    """Who did what, newest first."""
+    rows, more = request.app.state.access.accounts.audit.page(unseal(request, cursor, AUDIT), ENTRIES)
+    days = library.settings.audit_days
+    return render(request, "audit.html", rows=rows, cursor=seal(request, more, AUDIT), days=days)

@@ -18,9 +18,10 @@ from rushes.library import Library
 from rushes.library.jobs import JobProgress, Jobs, video_of
 from rushes.library.videos import Video
 from rushes.surfaces.api.fleet import GLANCE
+from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import Id, LibraryDep, expected_of
 from rushes.surfaces.http.schemas import of_video, seal, unseal
-from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, span_of, ticks
+from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, ticks
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import TASK_WORDS, UNFINISHED, ActiveJobs, active_jobs, plural, seconds_between, task_word
 
@@ -66,7 +67,7 @@ def show_jobs(
 ) -> Response:
     """The table."""
     busy = active_jobs(library.jobs.workers())
-    found, more = _jobs(library, TABS[tab], unseal(cursor, f"tab {tab}"), recipe)
+    found, more = _jobs(library, TABS[tab], unseal(request, cursor, f"tab {tab}"), recipe)
     rows = [row for row in _rows(request, library, found, busy) if state in ("", row.word)]
     return render(
         request,
@@ -74,7 +75,7 @@ def show_jobs(
         tab=tab,
         rows=rows,
         recipes=tuple(library.recipes()),
-        more=seal(more, f"tab {tab}") if more else "",
+        more=seal(request, more, f"tab {tab}"),
         counts=library.jobs.counts(GLANCE),
         workers=busy.workers,
     )
@@ -88,6 +89,7 @@ def steer_jobs(
     job: Annotated[list[str] | None, Form(max_length=ROWS)] = None,
 ) -> Response:
     """The same for all that were chosen; one that cannot be steered so is passed over."""
+    note_target(request, f"{do} {' '.join(job or ())}")
     done = sum(steer(library, one, do) for one in job or ())
     return back(request, f"{plural(done, 'job')} {TOLD[do]}." if done else "No selected job could be changed.")
 
@@ -214,6 +216,7 @@ def steer_job(
     value: Annotated[int, Form(ge=-1000, le=1000)] = 0,
 ) -> Response:
     """Pause, resume, cancel, retry or reorder it."""
+    note_target(request, f"{do} {job_id}")
     return back(request, _steer(library, job_id, do, stage, value), f"/jobs/{job_id}" if do == "retry" else "")
 
 
@@ -241,7 +244,7 @@ def _chosen(library: Library, id: str) -> dict[str, Any]:
     lines = [str(e.data.get("line", "")) for e in library.jobs.log(id, 0, 500)][-LINES:]
     kept = list(task.failure.lines) if task.failure and not lines else lines
     took = seconds_between(task.started_at, task.finished_at)
-    return {"task": task, "word": task_word(task), "span": span_of(task), "lines": kept, "took": took}
+    return {"task": task, "word": task_word(task), "lines": kept, "took": took}
 
 
 def _events(library: Library, job: Job, after: int | None, step: str) -> list[dict[str, Any]]:

@@ -13,8 +13,10 @@ from rushes.domain.job import Job, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Task, TaskState
 from rushes.library import JobRequest, Library
-from rushes.library.search import Summary
+from rushes.library.search import Summary, words
+from rushes.library.spelling import Vocabulary
 from rushes.library.videos import Video
+from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import LibraryDep, library_of
 from rushes.surfaces.http.schemas import FILES, Cursor, seal, unseal
 from rushes.surfaces.web.pages.video import KEPT
@@ -42,13 +44,13 @@ def show_library(
     cursor: Cursor = "",
 ) -> Response:
     """Posters, newest first."""
-    summary, keep = index_counts(request), _filter(name, state, lang)
-    found, more = _having(library, has, keep, cursor) if has else _page(library, keep, cursor)
+    summary, keep, at = index_counts(request), _filter(name, state, lang), unseal(request, cursor, _of(has))
+    found, more = _having(library, has, keep, at) if has else _page(library, keep, at)
     return render(
         request,
         "library.html",
         tiles=tiles(library, found),
-        cursor=seal(more, _of(has)) if more else "",
+        cursor=seal(request, more, _of(has)),
         summary=summary,
         facets=_facets(summary),
         filtered=bool(name or state or lang or has),
@@ -68,18 +70,19 @@ def process(request: Request, library: LibraryDep, video: Ids, recipe: Annotated
 @router.post("/library/delete")
 def delete(request: Request, library: LibraryDep, video: Ids, originals: Annotated[bool, Form()] = False) -> Response:
     """Delete chosen videos with all that was made of them."""
+    note_target(request, " ".join(video))
     for id in video:
         library.videos.remove(id, originals=originals)
     return back(request, f"{plural(len(video), 'video')} deleted. {KEPT}")
 
 
 def _filter(name: str, state: str, lang: str) -> Callable[[Video], bool]:
-    states, words = STATES.get(state, ()), name.casefold().split()
+    states, asked = STATES.get(state, ()), words(name)
 
     def keeps(video: Video) -> bool:
-        called = f"{video.name} {video.path}".casefold()
+        called = " ".join(words(f"{video.name} {video.path}"))
         spoken = not lang or lang in video.languages or (lang == "none" and not video.languages)
-        return (not states or video.state in states) and spoken and all(word in called for word in words)
+        return (not states or video.state in states) and spoken and all(word in called for word in asked)
 
     return keeps
 
@@ -89,10 +92,9 @@ def _of(has: str) -> str:
     return f"having {has}" if has else "videos"
 
 
-def _page(library: Library, keep: Callable[[Video], bool], cursor: str) -> tuple[list[Video], str]:
+def _page(library: Library, keep: Callable[[Video], bool], at: str) -> tuple[list[Video], str]:
     """What a filter keeps; something rare may need several pages, so that none reads the whole library."""
     found: list[Video] = []
-    at = unseal(cursor, _of(""))
     for _ in range(LOOKED_AT // PAGE):
         some, at = library.videos.page(at, PAGE)
         found += filter(keep, some)
@@ -105,7 +107,7 @@ def _having(library: Library, has: str, keep: Callable[[Video], bool], cursor: s
     """Videos in which something is seen, most of it first."""
     kind, _, label = has.partition(":")
     shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
-    at = int(unseal(cursor, _of(has)) or 0)
+    at = int(cursor or 0)
     ids = list(shown)[at : at + PAGE]
     found = library.videos.get_many(ids)
     more = str(at + PAGE) if len(shown) > at + PAGE else ""
@@ -203,19 +205,25 @@ class IndexCounts:
     """The sums of one process's library, kept until they are old or a newer video is there."""
 
     def __init__(self) -> None:
-        self._kept: tuple[float, object, Summary] | None = None
+        self._kept: tuple[float, object, Summary, Vocabulary] | None = None
         self._guard = threading.Lock()
 
-    def of(self, library: Library) -> Summary:
-        """The sums."""
+    def of(self, library: Library) -> tuple[Summary, Vocabulary]:
+        """The sums, and the words of the newest videos."""
         seen = [(v.id, v.state) for v in library.videos.page("", NEWEST)[0]]
         with self._guard:
             if self._kept is None or self._kept[1] != seen or time.monotonic() > self._kept[0] + KEPT_SECONDS:
-                self._kept = (time.monotonic(), seen, library.summary())
-            return self._kept[2]
+                self._kept = (time.monotonic(), seen, library.summary(), library.vocabulary())
+            return self._kept[2:]
 
 
 def index_counts(request: Request) -> Summary:
     """The sums for a page."""
     kept: IndexCounts = request.app.state.index_counts
-    return kept.of(library_of(request))
+    return kept.of(library_of(request))[0]
+
+
+def known_words(request: Request) -> Vocabulary:
+    """The words that can be completed."""
+    kept: IndexCounts = request.app.state.index_counts
+    return kept.of(library_of(request))[1]

@@ -7,14 +7,15 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from rushes.domain.errors import Refused
-from rushes.library.accounts import LEAST, SESSION_SECONDS, TooManyTries
-from rushes.library.idempotency import Conflict
-from rushes.surfaces.http.middleware import COOKIE, AccessPolicy, cookie_of
+from rushes.domain.errors import NotAllowed, Refused
+from rushes.library.access.accounts import LEAST, SESSION_SECONDS, TooManyTries
+from rushes.surfaces.http.access import AccessPolicy
+from rushes.surfaces.http.cookies import SESSION, cookie_of, drop_cookie, set_cookie
 from rushes.surfaces.web.view import render
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form(max_length=1000)]
+NO_CODE = "Open the link that rushes serve --setup prints, or use the terminal: rushes users add NAME"
 
 
 @router.get("/login")
@@ -27,9 +28,9 @@ def show_login(request: Request, next: Annotated[str, Query(max_length=500)] = "
 def log_in(request: Request, name: Field, password: Field, next: Field = "/") -> Response:
     """A session, if name and password belong together."""
     try:
-        secret = _access(request).accounts.enter(name, password)
+        secret = _access(request).accounts.enter(name, password, _address(request))
     except TooManyTries as e:
-        return _login(request, next, f"{e}. {e.advice}", 429)
+        return _with_pause(_login(request, next, _sentence(e), 429), e)
     if not secret:
         return _login(request, next, "Wrong name or password.", 401)
     return _entered(request, secret, next)
@@ -38,9 +39,9 @@ def log_in(request: Request, name: Field, password: Field, next: Field = "/") ->
 @router.post("/logout")
 def log_out(request: Request) -> Response:
     """End the session."""
-    _access(request).accounts.leave(cookie_of(request.headers))
+    _access(request).accounts.leave(cookie_of(request.scope, SESSION))
     answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(COOKIE)
+    drop_cookie(request, answer, SESSION)
     return answer
 
 
@@ -52,16 +53,22 @@ def show_setup(request: Request, code: Annotated[str, Query(max_length=100)] = "
 
 @router.post("/setup")
 def set_up(request: Request, name: Field, password: Field, code: Field = "") -> Response:
-    """Make the first account; from then on everybody has to log in."""
-    access = _access(request)
-    if not _may_set_up(access, code):
-        return _setup(request, "", "")
+    """Make the first account, with the code from the terminal; from then on everybody has to log in."""
+    access, address = _access(request), _address(request)
     try:
-        access.accounts.create(name, password)
-    except (Refused, Conflict) as e:
+        if not _may_set_up(access, code):
+            access.accounts.tries.admit(address)
+            return _setup(request, "", "")
+        access.accounts.set_up(name, password)
+        access.setup_code = ""
+        access.accounts.audit.write("account added", name, address, f"{name}, the first one")
+        return _entered(request, access.accounts.enter(name, password, address), "/")
+    except TooManyTries as e:
+        return _with_pause(_setup(request, code, _sentence(e), 429), e)
+    except NotAllowed as e:
+        return _page(request, "Not possible", "Log in", _sentence(e), 403)
+    except Refused as e:
         return _setup(request, code, str(e), 400)
-    access.setup_code = ""
-    return _entered(request, access.accounts.enter(name, password), "/")
 
 
 def _login(request: Request, next: str, note: str, status: int = 200) -> Response:
@@ -71,7 +78,7 @@ def _login(request: Request, next: str, note: str, status: int = 200) -> Respons
 def _setup(request: Request, code: str, note: str, status: int = 200) -> Response:
     access = _access(request)
     if not _may_set_up(access, code):
-        told = "An account already exists." if access.accounts.any else "Open the link that the terminal shows."
+        told = "An account already exists." if access.accounts.any else NO_CODE
         return _page(request, "Not possible", "Log in", told, 403)
     more = {"hidden": {"code": code}, "hint": f"At least {LEAST} characters; four words are easy to remember."}
     title, button = "Create the first account", "Create account"
@@ -80,7 +87,7 @@ def _setup(request: Request, code: str, note: str, status: int = 200) -> Respons
 
 def _may_set_up(access: AccessPolicy, code: str) -> bool:
     same = secrets.compare_digest(code.encode(errors="replace"), access.setup_code.encode())
-    return access.open or (bool(access.setup_code) and same and not access.accounts.any)
+    return bool(access.setup_code) and same and not access.accounts.any
 
 
 def _page(request: Request, title: str, button: str, note: str, status: int, **more: Any) -> Response:
@@ -91,9 +98,22 @@ def _page(request: Request, title: str, button: str, note: str, status: int, **m
 
 def _entered(request: Request, secret: str, next: str) -> Response:
     answer = RedirectResponse(_local(next), 303)
-    secure = request.url.scheme == "https"
-    answer.set_cookie(COOKIE, secret, SESSION_SECONDS, httponly=True, samesite="lax", secure=secure)
+    set_cookie(request, answer, SESSION, secret, SESSION_SECONDS)
     return answer
+
+
+def _with_pause(answer: Response, error: TooManyTries) -> Response:
+    answer.headers["Retry-After"] = str(error.retry_after)
+    return answer
+
+
+def _sentence(error: Refused) -> str:
+    said = str(error)
+    return f"{said[0].upper()}{said[1:]}. {error.advice}"
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _local(place: str) -> str:

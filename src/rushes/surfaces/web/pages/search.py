@@ -8,10 +8,11 @@ from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.job import JobState
 from rushes.library import Library
-from rushes.library.search import FIELDS, Clause, Filter, Hit, SearchResult, Summary, Term, parse
+from rushes.library.search import FIELDS, Clause, Filter, Hit, SearchResult, Summary, Term, parse, words
+from rushes.library.spelling import Vocabulary, completions, similar_query
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.schemas import Cursor, HitShape, seal, unseal
-from rushes.surfaces.web.pages.library import index_counts
+from rushes.surfaces.web.pages.library import index_counts, known_words
 from rushes.surfaces.web.view import render, with_query
 from rushes.surfaces.words import kind_name, language_name
 
@@ -20,8 +21,12 @@ PAGE = 20
 COMPLETIONS = 12
 NOTES = {"say": "speech", "text": "text on screen", "object": "an object in the picture",
          "person": "a person in the picture", "place": "where it was filmed", "entity": "a name, number or link",
-         "in": "a video or folder, by name", "lang": "a language", "date": "2026, 2026-11, or 2025..2026",
-         "near": "5s: at most 5 seconds apart"}  # fmt: skip
+         "name": "the name of a video", "kind": "shot: shots with what else is asked for; speech, text, object, ...",
+         "in": "only a video or folder, by name", "lang": "a language, such as en",
+         "date": "2026, 2026-11, 2025..2026, >2020, today, last-week, may-2026",
+         "near": "5s: at most 5 seconds apart", "before": "60s: ends at most 60 seconds before the other begins",
+         "during": "between two fields: lies inside the other",
+         "with": "between two fields: the first, where the other is there"}  # fmt: skip
 Asked = Annotated[str, Query(max_length=1000)]
 Facet = tuple[str, list[tuple[str, str, int, bool]]]
 
@@ -37,7 +42,8 @@ def show_search(
 ) -> Response:
     """Hits, or what there is to find."""
     asks = bool(q.strip())
-    found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else SearchResult()
+    of = f"search {order} {video} {q}"
+    found = library.search(q, PAGE, unseal(request, cursor, of), video, order) if asks else SearchResult()
     return render(
         request,
         "search.html",
@@ -45,11 +51,12 @@ def show_search(
         video=video,
         order=order,
         found=found,
-        cursor=seal(found.cursor, f"search {order}") if found.cursor else "",
+        cursor=seal(request, found.cursor, of),
         groups=_groups(library, found),
         facets=_facets(q, order, video, found),
         sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
         looser=_looser(library, q, found) if asks else None,
+        similar=_similar(request, library, q, video) if asks and not found.total else "",
         summary=index_counts(request),
         working=len(library.jobs.page(JobState.RUNNING, limit=100).rows),
         notes=NOTES,
@@ -61,16 +68,26 @@ def complete(request: Request, q: Asked = "") -> JSONResponse:
     """Whole queries that begin like this one."""
     before, _, last = q.rpartition(" ")
     begun = f"{before} " if before else ""
-    return JSONResponse([begun + word for word in _completions(last, index_counts(request))[:COMPLETIONS]])
+    found = [*_completions(last, index_counts(request)), *_spoken(last, known_words(request))]
+    return JSONResponse([begun + word for word in dict.fromkeys(found)][:COMPLETIONS])
+
+
+def _spoken(last: str, known: Vocabulary) -> list[str]:
+    """Words that are said or written, also behind `say:` and `text:` and a sign."""
+    sign = "-" if last.startswith("-") else ""
+    field, colon, begun = last.removeprefix("-").partition(":")
+    if colon and field not in {"say", "text"}:
+        return []
+    before, typed = (f"{sign}{field}:", begun) if colon else (sign, field)
+    return [before + word for word in completions(typed, known, COMPLETIONS)] if typed.isalpha() else []
 
 
 def _completions(last: str, known: Summary) -> list[str]:
     sign, last = ("-", last[1:]) if last.startswith("-") else ("", last)
     field, colon, begun = last.partition(":")
     if colon and field in FIELDS:
-        labels = [
-            t for t in known.labels.get(FIELDS[field], {}) if t.casefold().startswith(begun.strip('"').casefold())
-        ]
+        start = " ".join(words(begun))
+        labels = [t for t in known.labels.get(FIELDS[field], {}) if " ".join(words(t)).startswith(start)]
         return [f'{sign}{field}:"{label}"' if " " in label else f"{sign}{field}:{label}" for label in labels]
     fields = [f"{sign}{name}:" for name in NOTES if last and name.startswith(last)]
     seen = [f"{sign}{f}:{t}" for f, k in FIELDS.items() for t in known.labels.get(k, {}) if last and t.startswith(last)]
@@ -109,6 +126,10 @@ def _facets(q: str, order: str, video: str, found: SearchResult) -> list[Facet]:
     return [(title, some) for title, some in rows if len(some) > 1 or any(on for *_, on in some)]
 
 
+def _similar(request: Request, library: Library, q: str, video: str) -> str:
+    return similar_query(q, known_words(request), lambda text: library.search(text, 1, "", video).total > 0)
+
+
 def _looser(library: Library, q: str, found: SearchResult) -> tuple[str, int] | None:
     """The plain words, where the query finds less than they do."""
     plain = words_of(q)
@@ -119,8 +140,8 @@ def _looser(library: Library, q: str, found: SearchResult) -> tuple[str, int] | 
 
 
 VERBS = {"speech": "said", "text": "written", "object": "seen", "person": "in the picture", "place": "filmed at",
-         "entity": "mentioned"}  # fmt: skip
-LINKS = {"near": "within {0:g} s of", "before": "at most {0:g} s before", "during": "while"}
+         "entity": "mentioned", "shot": "as a shot", "name": "as the name of a video"}  # fmt: skip
+LINKS = {"near": "within {0:g} s of", "before": "at most {0:g} s before", "during": "while", "with": "with"}
 FILTERS = {"in": "in videos called", "lang": "in the language", "date": "shot"}
 
 

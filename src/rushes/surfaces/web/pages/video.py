@@ -9,6 +9,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.errors import NotFound
+from rushes.domain.grouping import grouped
 from rushes.domain.job import FINAL
 from rushes.domain.observation import Observation
 from rushes.library import JobRequest, Library
@@ -78,7 +79,7 @@ def get_lanes(library: LibraryDep, video_id: Id, q: Asked = "") -> JSONResponse:
     """The timeline as scripts draw it, in microseconds."""
     video = library.videos.get(video_id)
     film = view_of(library, video, q)
-    hits = [(h.start_us, h.end_us) for h in film.hits]
+    hits = sorted({(span.start_us, span.end_us) for hit in film.hits for span in hit.times})
     return JSONResponse({"shots": film.shots, "lanes": lanes(film), "hits": hits, "duration_us": video.duration_us})
 
 
@@ -233,9 +234,7 @@ def view_of(library: Library, video: Video, query: str) -> VideoView:
 
 def things(lines: Iterable[Observation]) -> list[Thing]:
     """What is seen, each with its stretches; what is there longest comes first."""
-    seen: dict[tuple[str, str], list[Observation]] = {}
-    for line in lines:
-        seen.setdefault((line.text, str(line.extra.get("person", ""))), []).append(line)
+    seen = grouped(lines, lambda line: (line.text, str(line.extra.get("person", ""))))
     made = [Thing(label, id, _stretches(some)) for (label, id), some in seen.items()]
     return sorted(made, key=lambda t: (-t.seen_us, t.label))
 

@@ -1,17 +1,14 @@
 """The stub engine: deterministic fake answers for tests without weights."""
 
-import os
 import zlib
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rushes.domain.errors import Refused
 from rushes.engines import port
 from rushes.engines.port import RATE, Pcm, Phrase, Picture, TextLine
 
-FLAG = "RUSHES_ALLOW_STUB"
 _WORDS = ("river", "stone", "lamp", "winter", "paper", "green", "seven", "bridge", "salt", "apple", "garden", "north")
 _HOP = RATE // 50
 _WORD_SAMPLES = RATE * 2 // 5
@@ -19,17 +16,9 @@ _LOUDNESS = 0.01
 
 
 class StubEngine:
-    """Takes loud audio for speech; each 0.4 s of it is a word chosen by checksum.
-
-    Raises:
-        Refused: outside tests, so that nobody mistakes its words for a transcript.
-    """
+    """Takes loud audio for speech; each 0.4 s of it is a word chosen by checksum."""
 
     loading = 0.0
-
-    def __init__(self) -> None:
-        if os.environ.get(FLAG) != "1":
-            raise Refused("the stub engine gives fake answers and is for tests only", f"Tests set {FLAG}=1.")
 
     def detect_speech(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples that are loud, less than 0.3 s apart."""
@@ -43,42 +32,42 @@ class StubEngine:
                 spans.append((start, end))
         return spans
 
-    def detect_language(self, model: str, pcm: Pcm) -> tuple[str, float]:  # noqa: ARG002 - the port's shape
+    def detect_language(self, model: str, pcm: Pcm) -> tuple[str, float]:
         """Always English."""
         return "en", 1.0
 
-    def transcribe(self, model: str, pcm: Pcm, options: port.DecodingOptions) -> port.Transcription:  # noqa: ARG002 - the port's shape
+    def transcribe(self, model: str, pcm: Pcm, options: port.DecodingOptions) -> port.Transcription:
         """A word for every 0.4 s of loud audio."""
         starts = (at for a, b in self.detect_speech(pcm) for at in range(a, b - _WORD_SAMPLES + 1, _WORD_SAMPLES))
         words = tuple(self._word(pcm, at) for at in starts)
         return port.Transcription(options.language or "en", 1.0, (Phrase(words, 0.9, 0.0, 1.0),) if words else ())
 
-    def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:  # noqa: ARG002
+    def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
         """A word in the middle of every picture that is not plain."""
         return [TextLine(word, 0.96, _corners(picture)) for word in _words_in(picture)]
 
-    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[port.Detection]:  # noqa: ARG002
+    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[port.Detection]:
         """An object in the middle of every picture that is not plain."""
         return [port.Detection(word, 0.9, _corners(picture)[0] + _corners(picture)[2]) for word in _words_in(picture)]
 
-    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[port.Face]:  # noqa: ARG002
+    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[port.Face]:
         """A face in the middle of every picture that is not plain; whose it is depends on the picture."""
         corners = _corners(picture)
         middle = tuple((a + b) / 2 for a, b in zip(corners[0], corners[2], strict=True))
         embeddings = [tuple(float(w == word) for w in _WORDS) for word in _words_in(picture)]
         return [port.Face(0.9, corners[0] + corners[2], (*corners, middle), embedding) for embedding in embeddings]
 
-    def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:  # noqa: ARG002
+    def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
         """A scene class for every picture that is not plain."""
         return [(word, 0.9) for word in _words_in(picture)]
 
-    def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:  # noqa: ARG002
+    def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
         """Bright and low parts are near."""
         rows, columns = (np.linspace(0, n - 1, 64).astype(np.intp) for n in picture.shape[:2])
         light = picture[np.ix_(rows, columns)].mean(axis=2, dtype=np.float64) / 255
         return np.asarray(light + np.linspace(0, 1, 64)[:, None], np.float32)
 
-    def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002
+    def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Bag-of-words vectors."""
         words = [[zlib.crc32(w.encode()) % 64 for w in (*t.lower().split(), "")] for t in texts]
         rows = np.array([np.bincount(w, minlength=64) for w in words], np.float32).reshape(-1, 64)

@@ -1,4 +1,4 @@
-"""Blobs in memory: the model that other stores are compared with, for tests and dry runs."""
+"""Blobs in memory: the model that the stores are compared with."""
 
 import hashlib
 import io

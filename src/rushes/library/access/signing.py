@@ -1,0 +1,39 @@
+"""A secret of the home that signs what clients carry for us: kept in the records, so that every server knows it."""
+
+import hashlib
+import hmac
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rushes.home import Home
+from rushes.records.port import Conflict
+
+SECRET, CURSORS = "secret", "cursors"  # the kind of record, and the one for cursors
+SIZE = 16  # bytes of a signature
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Signs and checks."""
+
+    key: bytes
+
+    @staticmethod
+    def of(home: Home) -> "Signer":
+        """The home's own; the first server makes it, and of two that do so at once one."""
+        found = home.records.get(SECRET, home.owner, CURSORS)
+        if found is None:
+            with suppress(Conflict):
+                home.records.put(SECRET, home.owner, CURSORS, {"key": secrets.token_hex(32)}, expected=0)
+            found = home.records.get(SECRET, home.owner, CURSORS)
+        assert found
+        return Signer(bytes.fromhex(str(found.doc["key"])))
+
+    def sign(self, data: bytes, of: str) -> bytes:
+        """The signature of some data; `of` names what it belongs to."""
+        return hmac.digest(self.key, f"{of}\0".encode("utf-8", "replace") + data, hashlib.sha256)[:SIZE]
+
+    def is_signed(self, signature: bytes, data: bytes, of: str) -> bool:
+        """Whether we signed it, compared in constant time."""
+        return hmac.compare_digest(signature, self.sign(data, of))

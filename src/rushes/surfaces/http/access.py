@@ -1,0 +1,150 @@
+"""Who is let in: which host was meant, who asks, from which page, and over which connection."""
+
+import platform
+from collections import Counter
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from fastapi.responses import RedirectResponse, Response
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from rushes.domain.errors import NotAllowed
+from rushes.library.access.accounts import LOCAL, Accounts, Caller, Settings
+from rushes.surfaces.http.bodies import BODY_BYTES
+from rushes.surfaces.http.cookies import SESSION, cookie_of
+from rushes.surfaces.http.problems import problem
+from rushes.surfaces.http.proxy import Client, Network, client_of, is_address, is_loopback, parse_networks
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+UPLOADS = "/api/v1/uploads/"
+HEALTH = ("/healthz", "/readyz")
+ANYONE = (*HEALTH, "/login", "/setup")
+CALLER = "rushes.caller"  # in the scope of a request that was let in
+
+
+@dataclass(slots=True)
+class AccessPolicy:
+    """Decides which requests are let in. `bound` is the address that is listened on."""
+
+    accounts: Accounts
+    settings: Settings
+    bound: str
+    setup_code: str = ""  # shown in the terminal: lets the first account be made
+    insecure: bool = False  # other machines may use plain HTTP
+    requests: Counter[tuple[str, int]] = field(default_factory=Counter)  # by method and status
+    proxies: tuple[Network, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.proxies = parse_networks(self.settings.proxy)
+
+    @property
+    def open(self) -> bool:
+        """Whether everybody on this machine, and nobody else, may do everything."""
+        return is_loopback(self.bound) and not self.accounts.any
+
+    def check(self) -> None:
+        """Refuse to listen where strangers are, unless they can be told from friends and nobody reads along.
+
+        Raises:
+            NotAllowed: there is neither a token nor an account, or passwords would travel in the clear.
+        """
+        if is_loopback(self.bound):
+            return
+        if not self.accounts.any and not self.setup_code:
+            raise NotAllowed(
+                f"{self.bound} is reachable from other machines, but there is no password",
+                "Set RUSHES_TOKEN, or create the first account: rushes serve --setup. Loopback needs neither.",
+            )
+        if not self.insecure and not self.proxies:
+            raise NotAllowed(
+                f"{self.bound} is reachable from other machines, but plain HTTP lets others read passwords and films",
+                'Put a proxy with TLS in front and declare its address (proxy = "10.0.0.5" in rushes.toml), or accept '
+                "it in a network that you trust: rushes serve --insecure.",
+            )
+
+    def client(self, scope: Scope) -> Client:
+        """Where a request comes from."""
+        return client_of(scope, self.proxies)
+
+    def refusal(self, scope: Scope, client: Client) -> Response | None:
+        """Why a request does not come in; None if it does, then its scope names the caller."""
+        headers, path = Headers(scope=scope), scope["path"]
+        if not self._is_our_host(headers.get("host", "")):
+            return problem(421, "this server is not called that", "Add the name to hosts in rushes.toml.", "WrongHost")
+        if scope["method"] not in SAFE and not self._is_our_page(headers):
+            return problem(403, "another site's page sent this", "Open rushes itself in the browser.", "CrossSite")
+        length = headers.get("content-length", "0")
+        if not path.startswith(UPLOADS) and length.isdigit() and int(length[:20]) > BODY_BYTES:
+            return problem(413, f"more than {BODY_BYTES} bytes", "Send films by /api/v1/uploads.", "TooLarge")
+        is_open = self.open
+        if path not in HEALTH and (no := self._exposed(client, is_open=is_open)):
+            return no
+        caller = Caller(LOCAL, admin=True, address=client.address) if is_open else self._caller(scope, headers, client)
+        scope[CALLER] = caller
+        if caller or path in ANYONE or path.startswith("/static/") or self._is_preflight(scope, headers):
+            return None
+        return self._unauthorized(scope, headers)
+
+    def _exposed(self, client: Client, *, is_open: bool) -> Response | None:
+        """Others would come in through a proxy as if they sat here, or be read along."""
+        if is_open and client.forwarded and not client.proxied:
+            return problem(
+                403,
+                "a proxy is in front of a server that is open to everyone on this machine",
+                'Create an account (rushes users add NAME), or declare the proxy (proxy = "ADDRESS" in rushes.toml) '
+                "if it decides itself who may come in.",
+                "OpenBehindProxy",
+            )
+        if not self.insecure and not client.proxied and not is_loopback(self.bound) and not is_loopback(client.peer):
+            return problem(
+                403, "this connection is not encrypted", "Come through the proxy with TLS: https://...", "PlainHttp"
+            )
+        return None
+
+    def _unauthorized(self, scope: Scope, headers: Headers) -> Response:
+        if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            page = "/setup" if not self.accounts.any else f"/login?next={quote(scope['path'])}"
+            return RedirectResponse(page, 303)
+        said = {"WWW-Authenticate": "Bearer"}
+        hint = "Send Authorization: Bearer TOKEN, or log in at /login."
+        return problem(401, "authentication required", hint, "Unknown", said)
+
+    def _caller(self, scope: Scope, headers: Headers, client: Client) -> Caller | None:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self.accounts.token_caller(token.strip(), client.address)
+        return self.accounts.session_caller(cookie_of(scope, SESSION), client.address)
+
+    def _is_preflight(self, scope: Scope, headers: Headers) -> bool:
+        """A browser asks on behalf of a listed page whether it may ask: it cannot say yet who it is."""
+        listed = headers.get("origin", "").lower() in self._listed(self.settings.cors)
+        return scope["method"] == "OPTIONS" and listed and "access-control-request-method" in headers
+
+    def _is_our_host(self, host: str) -> bool:
+        """Against rebinding: a name that is not ours was made to point here by somebody; an address cannot be."""
+        name = host_name(host)
+        node = platform.node().lower()
+        own = {"localhost", node, f"{node}.local", self.bound.lower(), *self._listed(self.settings.hosts)}
+        return name in own or is_address(name)
+
+    def _is_our_page(self, headers: Headers) -> bool:
+        """A browser says where a request was made; a program says nothing."""
+        origin = headers.get("origin", "")
+        if origin and origin.lower() in self._listed(self.settings.cors):
+            return True
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return False
+        return not origin or origin.lower().partition("://")[2] == headers.get("host", "").lower()
+
+    @staticmethod
+    def _listed(text: str) -> set[str]:
+        return {part.strip().lower() for part in text.split(",") if part.strip()}
+
+
+def host_name(host: str) -> str:
+    """A Host header without its port."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

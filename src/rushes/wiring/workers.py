@@ -1,0 +1,75 @@
+"""A home becomes a worker: its limits, and the ports that it works with."""
+
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+
+from rushes.domain.worker import Incarnation, worker_id
+from rushes.home import Home, machine, version
+from rushes.jobs.control import Reconciler
+from rushes.jobs.open_plan import PlanOpener
+from rushes.ledger.clock import boot_id
+from rushes.ledger.process import host_id, process_start
+from rushes.worker import core
+from rushes.worker.shell import Shell, WorkerDeps
+from rushes.worker.task_filter import TaskFilter
+
+
+def incarnation(lanes: Sequence[str], slots: int, owner: str) -> Incarnation:
+    """A new incarnation of a worker in this process: host + boot + random, never used again."""
+    host, boot = platform.node() or "localhost", boot_id()
+    return Incarnation(
+        id=worker_id(machine(), host, boot, secrets.token_hex(4)),
+        host=host_id(),
+        boot=boot,
+        pid=os.getpid(),
+        pid_start=process_start() or "",
+        lanes=tuple(lanes),
+        slots=slots,
+        machine=machine(),
+        version=version(),
+        owner=owner,
+    )
+
+
+def worker(
+    home: Home,
+    *,
+    slots: int | None = None,
+    lanes: Sequence[str] = (),
+    until: Callable[[Shell], bool] = lambda _shell: False,
+    filter: TaskFilter | None = None,
+) -> Shell:
+    """A worker of this home, for all its tasks or those that pass a filter."""
+    s = home.settings
+    by_hint = home.transport.queues and filter is None  # who takes only some tasks leaves hints to the others
+    look_seconds = home.transport.look_seconds if filter is None else 1.0
+    count = home.slots if slots is None else slots
+    lanes = tuple(lanes) or home.lanes
+    opening = PlanOpener(home.ledger, home.blobs, home.specs)
+    deps = WorkerDeps(
+        ledger=home.ledger,
+        transport=home.transport,
+        blobs=home.blobs,
+        sweeper=Reconciler(home.ledger, home.transport, home.lane_of),
+        open_plan=opening,
+        check_plan=opening.check,
+        opens_plan=lambda stage: home.specs[stage].opens_plan if stage in home.specs else False,
+        lane_of=home.lane_of,
+        slot_argv=[sys.executable, "-m", "rushes.wiring", str(home.folder)],
+        slot_env={"RUSHES_THREADS": str(_threads(home, count))},
+        limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint),
+        new_incarnation=lambda: incarnation(lanes, count, home.owner),
+        scratch=home.scratch,
+        slot_memory=s.slot_memory_mb * 2**20,
+        slot_tasks=s.slot_tasks,
+        reserve=s.reserve_mb * 2**20,
+        filter=filter,
+    )
+    return Shell(deps, until)
+
+
+def _threads(home: Home, slots: int) -> int:
+    return home.settings.threads or max(1, (os.cpu_count() or 1) // max(1, slots))
