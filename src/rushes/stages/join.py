@@ -13,7 +13,7 @@ from rushes.stages.port import Work
 class Join:
     """Puts the pieces of all chunks in the order of the plan, with sound, chapters and subtitles of the original."""
 
-    spec = StageSpec("join", 1, Scope.VIDEO, ("film",), needs=("probe", "stereo"), reads_source=True)
+    spec = StageSpec("join", 2, Scope.VIDEO, ("film",), needs=("probe", "stereo"), reads_source=True)
 
     def run(self, work: Work) -> None:
         """Save film.mp4, and film.ass if there are subtitles for two views; nothing where there are no pictures."""

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -52,16 +53,18 @@ def rich(path: Path, folder: Path) -> Path:
     return path
 
 
+def _seconds(chapter: Any) -> tuple[Fraction, Fraction]:
+    return chapter["start"] * chapter["time_base"], chapter["end"] * chapter["time_base"]
+
+
 def test_sound_chapters_and_subtitles_are_kept(tmp_path: Path) -> None:
     made = in_3d(rich(tmp_path / "x.mkv", tmp_path), tmp_path, 5)
     assert len(made.pieces) == 2
     (film,) = [a for a in made.film.artifacts if a.name == "film.mp4"]
     path = made.work.blobs.local("me", film.sha256)
     with av.open(str(path)) as now:
-        assert [(c["start"], c["end"], c["metadata"]["title"]) for c in now.chapters()] == [
-            (0, 2500, "Anfang"),
-            (2500, 6000, "Ende"),
-        ]
+        chapters = [(*_seconds(c), c["metadata"]["title"]) for c in now.chapters()]
+        assert chapters == [(0, Fraction(5, 2), "Anfang"), (Fraction(5, 2), 6, "Ende")]
         (text,) = [s for s in now.streams.subtitles if s.metadata.get("language") == "ger"]
         said = [(p.pts, p.duration, plain_text(bytes(p), "mov_text")) for p in now.demux(text) if p.size > 2]
     assert said == [(1000, 1500, "Guten Tag"), (3000, 1500, "Auf\nWiedersehen")]
@@ -78,6 +81,17 @@ def test_a_film_is_joined_where_its_pieces_do_not_all_fit(tmp_path: Path, monkey
     made = in_3d(make(tmp_path / "x.mp4", Film(cfr(6, rate=8), rate=8, size=(160, 90), gop=8)), tmp_path, 2)
     assert len(made.pieces) == 2
     assert made.film.count == 48
+
+
+@pytest.mark.parametrize("start", [1, 7, 321])
+def test_pictures_that_begin_between_two_milliseconds_keep_their_times(start: int, tmp_path: Path) -> None:
+    late = Film(cfr(1, start=start), size=(160, 90), tone=Fraction(1), muxing={"movie_timescale": "12800"}, kind="mp4")
+    path = make(tmp_path / "x.mp4", late)
+    made = in_3d(path, tmp_path)
+    zero = made.work.facts.start
+    with av.open(str(made.path(tmp_path))) as film:
+        times = [f.pts * f.time_base for f in film.decode(video=0) if f.pts is not None and f.time_base]
+    assert times == [Fraction(t, 12800) - zero for t in late.times]
 
 
 def test_a_film_that_lost_a_frame_on_the_way_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

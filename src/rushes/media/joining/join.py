@@ -60,7 +60,10 @@ def join(
     """
     track = facts.video
     assert track is not None
-    options = {"strict": "unofficial", "movflags": "+faststart", "video_track_timescale": str(timescale(track.base))}
+    scale = str(timescale(track.base))
+    # The start of a track is rounded to a tick of the movie: by default a millisecond, which moves every picture.
+    scales = {"video_track_timescale": scale, "movie_timescale": scale}
+    options = {"strict": "unofficial", "movflags": "+faststart", **scales}
     with open_footage(source) as original, create_file(out, options) as film:
         made = _FilmWriter(film, original, source, facts, track).write(parts, layout, on_progress)
     _check_read_back(made, read_back(out))
