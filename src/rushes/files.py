@@ -20,8 +20,32 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOS
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO must not hang the reader
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # to what lies in a folder
 
 _PAUSE = 0.02  # seconds between two tries to get a lock
+
+
+def open_without_links(top: Path, path: str) -> int:
+    """A descriptor to read what lies at a path below a folder; no part of the path may be a link, or lead upwards.
+
+    Only `top` itself may be reached through links; an absolute path has none at all.
+    """
+    parts = (Path(os.path.realpath(top)) / path).parts
+    if "\0" in path or ".." in parts or not Path(path).parts:
+        raise FileNotFoundError(errno.ENOENT, "it is no path of a file below this folder")
+    folder = os.open(parts[0], _PASS)
+    try:
+        for part in parts[1:-1]:
+            inner = os.open(part, _PASS | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(parts[-1], READ, dir_fd=folder)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            error.strerror = "it can only be reached through a link, which is not followed"
+        raise
+    finally:
+        os.close(folder)
 
 
 def sync(file: int | IO[bytes] | IO[str]) -> None:

@@ -18,6 +18,7 @@ from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
+from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
@@ -205,7 +206,7 @@ class Home:
 
     def original(self, taken_in: Fingerprint) -> Footage:
         """The original that was taken in as this: a file here, or one in a bucket."""
-        return self._bucket_original(taken_in) if taken_in.far else self.originals / taken_in.path
+        return self._bucket_original(taken_in) if taken_in.far else LocalOriginal(self.originals, taken_in)
 
     @cached_property
     def _bucket_original(self) -> Callable[[Fingerprint], Footage]:

@@ -13,6 +13,7 @@ from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.engines.port import Engine
+from rushes.media.originals import LocalOriginal
 from rushes.stages.port import Input, OutputDraft, Stage, Work
 from tests.memory_blobs import MemoryBlobs
 
@@ -47,6 +48,7 @@ class FilmWork:
     ) -> dict[str, OutputDraft]:
         """Run a stage and keep its results as inputs of the next."""
         stat = self.taken or self.film.stat()
+        taken_in = Fingerprint(str(self.film.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino)
         work = Work(
             owner=OWNER,
             stage=stage.spec.name,
@@ -56,8 +58,8 @@ class FilmWork:
             models=self.models,
             wanted=frozenset(wanted or stage.spec.outputs),
             inputs_by_name={name: tuple(inputs) for name, inputs in self.made.items()},
-            source=self.film,
-            fingerprint=Fingerprint(str(self.film), stat.st_size, stat.st_mtime_ns, stat.st_ino),
+            source=LocalOriginal(self.film.parent, taken_in),
+            fingerprint=taken_in,
             scratch=self.scratch,
             blobs=self.blobs,
             engine=self.engine or _engine(),

@@ -13,6 +13,7 @@ from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.open_plan import read_facts, source_of
+from rushes.media.originals import LocalOriginal
 from rushes.plan.planner import JobSpec, results_of
 
 
@@ -37,14 +38,8 @@ def original(home: Home, video: Video) -> Original:
 
 
 def is_unchanged(home: Home, source: Fingerprint) -> bool:
-    """Whether a file still is what its fingerprint says; what lies in a bucket is believed."""
-    if source.far:
-        return True
-    try:
-        now = (home.originals / source.path).stat()
-    except (OSError, ValueError):
-        return False
-    return (now.st_size, now.st_mtime_ns) == (source.size, source.mtime_ns)
+    """Whether a file seems to be what its fingerprint says; what lies in a bucket is believed."""
+    return source.far or LocalOriginal(home.originals, source).seems_unchanged()
 
 
 def with_current_path(home: Home, video: Video) -> Video:

@@ -19,6 +19,7 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
 from rushes.domain.video import Footage, VideoTrack
+from rushes.media.originals import LocalOriginal
 from rushes.media.sniff import why_not_footage
 
 FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,wav,w64,aiff,mp3,flac,aac,caf,dv"
@@ -81,9 +82,8 @@ def open_bytes(path: Footage) -> Iterator[BinaryIO]:
 
 def _handle(path: Footage, file: BinaryIO) -> str | BinaryIO:
     """What FFmpeg opens: the very file that was checked, by its descriptor or through its reader."""
-    if not isinstance(path, Path):
-        return file
-    return f"file:/proc/self/fd/{file.fileno()}" if Path("/proc/self/fd").is_dir() else f"file:{path.absolute()}"
+    by_descriptor = isinstance(path, Path | LocalOriginal) and Path("/proc/self/fd").is_dir()
+    return f"file:/proc/self/fd/{file.fileno()}" if by_descriptor else file
 
 
 @contextlib.contextmanager

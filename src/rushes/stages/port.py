@@ -3,12 +3,12 @@
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import BadMedia, SourceChanged, SourceMissing
+from rushes.domain.errors import BadMedia
 from rushes.domain.keys import JSON, canonical, video_id
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.result import Artifact, Manifest
@@ -16,6 +16,7 @@ from rushes.domain.span import Span
 from rushes.domain.stage import StageSpec
 from rushes.domain.video import Fingerprint, Footage, VideoFacts
 from rushes.engines.port import Engine
+from rushes.media.originals import LocalOriginal
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +99,19 @@ class Work:
         return video_id(self.owner, self.facts.sha256)
 
     def footage(self) -> Footage:
-        """The original, checked to be the file that was probed; one in a bucket is checked at each read.
-
-        Raises:
-            SourceMissing, SourceChanged: it is not that file.
-        """
-        if self.source is None or self.fingerprint is None:
+        """The original; each open of it is checked to be the file that was taken in, wherever it lies."""
+        if self.source is None:
             raise BadMedia("this job has no original")
-        if not isinstance(self.source, Path):
-            return self.source
-        try:
-            now = self.source.stat()
-        except OSError as e:
-            raise SourceMissing(f"{self.source.name}: {e.strerror}") from e
-        if (now.st_size, now.st_mtime_ns) != (self.fingerprint.size, self.fingerprint.mtime_ns):
-            raise SourceChanged(f"{self.source.name} has changed since it was added")
+        if isinstance(self.source, LocalOriginal) and self.inputs("probe", "facts"):
+            return replace(self.source, sha256=self.facts.sha256)
         return self.source
 
     @property
     def promised(self) -> Fingerprint | None:
         """The fingerprint of an upload for which the job was submitted before it arrived; None for any other."""
-        if self.source is None or isinstance(self.source, Path) or not self.fingerprint or self.fingerprint.etag:
+        if self.source is None or isinstance(self.source, Path) or not self.fingerprint:
             return None
-        return self.source.taken_in
+        return self.source.taken_in if self.fingerprint.far and not self.fingerprint.etag else None
 
     def save(self, output: str, name: str, data: bytes | Path, media_type: str, publish: str | None = None) -> Artifact:
         """Store an artifact of an output; `publish` is a published name, linked after the commit."""

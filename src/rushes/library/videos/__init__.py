@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from rushes.annotations.sidecars import catch_up
 from rushes.blobs.documents import address
@@ -21,6 +22,7 @@ from rushes.library.names import goes_by, pick_one
 from rushes.library.videos.beside import WrittenFile, write_all, write_sidecar, write_subtitles
 from rushes.library.videos.export import PublishedFilm, export, shots_of
 from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
+from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record
 
 __all__ = ["Comparison", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
@@ -109,6 +111,18 @@ class Videos:
         """
         source = original(self.home, video).spec.source
         return source.path if source.far else str(self.home.originals / source.path)
+
+    def open_original(self, video: Video) -> BinaryIO:
+        """The original's bytes: of the very file that was compared with what was taken in.
+
+        Raises:
+            SourceMissing, SourceChanged: it is at none of its places any more.
+            Refused: it is in a bucket.
+        """
+        source = original(self.home, video).spec.source
+        if source.far:
+            raise Refused("the original is in a bucket", f"Download it there: {source.path}")
+        return LocalOriginal(self.home.originals, source, video.sha256).open()
 
     def address(self, name: str) -> str:
         """Where a published file is: a path, or an address in a bucket."""

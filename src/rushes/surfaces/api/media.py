@@ -1,14 +1,17 @@
 """Files for players and people: playlists, pieces, posters, frames, clips and originals, by range and with an ETag."""
 
 import hashlib
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Annotated
+from typing import Annotated, BinaryIO
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Request
-from fastapi.responses import FileResponse, RedirectResponse, Response, StreamingResponse
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.library import Library
@@ -63,10 +66,9 @@ def get_poster(library: LibraryDep, video_id: Id) -> Response:
 def get_original(request: Request, library: LibraryDep, video_id: Id) -> Response:
     """The film as it was taken in, to keep."""
     video = library.videos.get(video_id)
-    source = library.videos.source(video)
-    if "://" in source:
-        raise Refused("the original is in a bucket", f"Download it there: {source}")
-    return _file(request, File(source), "application/octet-stream", video.name)
+    file = library.videos.open_original(video)
+    named = {"Content-Disposition": content_disposition(video.name)}
+    return _served(request, _opened(file), "application/octet-stream", named)
 
 
 def _poster(video: Video) -> Response:
@@ -75,33 +77,77 @@ def _poster(video: Video) -> Response:
     return RedirectResponse(FILES + video.poster, 307)
 
 
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """Some bytes to serve: their version, how many, and how a part of them is read (b"" when it is another version)."""
+
+    version: str
+    size: int
+    read: Callable[[int, int], bytes]
+    close: Callable[[], None] = lambda: None
+
+
+class _Streamed(StreamingResponse):
+    """A part of some bytes; they are closed when it ends, also when the reader has left."""
+
+    def __init__(
+        self, found: _Bytes, part: tuple[int, int], status: int, headers: Mapping[str, str], kind: str
+    ) -> None:
+        super().__init__(_parts(found, *part), status, headers, kind)
+        self._found = found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._found.close()
+
+
 def _published(request: Request, library: Library, name: str, kind: str) -> Response:
     """From the folder, or by parts from a far store."""
     try:
         place = File(library.videos.address(name))
-        return _file(request, place, kind) if place.is_file() else _far(request, library, name, kind)
+        found = _opened(place.open("rb")) if place.is_file() else _far(library, name)
     except Refused as e:
         raise NotFound("file not found") from e
+    return _served(request, found, kind, {})
 
 
-def _far(request: Request, library: Library, name: str, kind: str) -> Response:
+def _opened(file: BinaryIO) -> _Bytes:
+    """A file of this machine: what is open stays the same file, whatever its path leads to later."""
+    found = os.fstat(file.fileno())
+    etag = f"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"
+    return _Bytes(etag, found.st_size, lambda start, end: os.pread(file.fileno(), end - start, start), file.close)
+
+
+def _far(library: Library, name: str) -> _Bytes:
     found = library.videos.file_part(name, 0, 0)
     if found is None:
         raise NotFound("file not found", "It appears when its stage is done.")
     version, size, _ = found
-    etag = f'"{version}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}
+
+    def read(start: int, end: int) -> bytes:
+        part = library.videos.file_part(name, start, end)
+        return part[2] if part and part[0] == version else b""
+
+    return _Bytes(version, size, read)
+
+
+def _served(request: Request, found: _Bytes, kind: str, headers: Mapping[str, str]) -> Response:
+    etag, size = f'"{found.version}"', found.size
+    said = {**headers, "ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}
     if is_unchanged(request, etag):
-        return Response(status_code=304, headers=headers)
+        return _Streamed(found, (0, 0), 304, said, kind)
     whole = request.headers.get("if-range", etag) != etag
     start, end = (0, size) if whole else parse_range(request.headers.get("range", ""), size)
     if start >= end and size:
-        return Response(status_code=416, headers=headers | {"Content-Range": f"bytes */{size}"})
-    headers["Content-Length"] = str(end - start)
+        return _Streamed(found, (0, 0), 416, said | {"Content-Range": f"bytes */{size}"}, kind)
+    said["Content-Length"] = str(end - start)
     if end - start < size:
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    status = 206 if "Content-Range" in headers else 200
-    return StreamingResponse(_parts(library, name, version, start, end), status, headers, kind)
+        said["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    status = 206 if "Content-Range" in said else 200
+    return _Streamed(found, (0, 0) if request.method == "HEAD" else (start, end), status, said, kind)
 
 
 def parse_range(said: str, size: int) -> tuple[int, int]:
@@ -115,27 +161,17 @@ def parse_range(said: str, size: int) -> tuple[int, int]:
     return int(first), min(size, int(last) + 1) if last else size
 
 
-def _parts(library: Library, name: str, version: str, start: int, end: int) -> Iterator[bytes]:
+def _parts(found: _Bytes, start: int, end: int) -> Iterator[bytes]:
     """Piece by piece; one that is replaced meanwhile ends early, so that no player gets half of each."""
-    while start < end:
-        part = library.videos.file_part(name, start, min(end, start + PIECE))
-        if part is None or part[0] != version or not part[2]:
-            return
-        yield part[2]
-        start += len(part[2])
+    while start < end and (part := found.read(start, min(end, start + PIECE))):
+        yield part
+        start += len(part)
 
 
 def is_unchanged(request: Request, etag: str) -> bool:
     """Whether the reader has it: its tag is among those named, perhaps made weak by a proxy that packs."""
     named = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
     return etag in named or "*" in named
-
-
-def _file(request: Request, place: File, kind: str, download: str = "") -> Response:
-    found = place.stat()
-    etag = f'"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"'
-    answer = FileResponse(place, media_type=kind, filename=download or None, stat_result=found)
-    return _with_etag(request, answer, etag, "private, no-cache")
 
 
 def _with_etag(request: Request, answer: Response, etag: str, keep: str) -> Response:
