@@ -88,6 +88,42 @@ def test_damage_is_found_and_exactly_that_is_made_again(how: str, library: Libra
     assert outputs(library.home) == before
 
 
+def published(library: Library) -> Path:
+    return next((library.home.folder / "files" / "toys").rglob("whole.bin"))
+
+
+@pytest.mark.parametrize("how", ["deleted", "truncated", "flipped"])
+def test_a_published_file_that_is_missing_or_changed_is_found_and_published_again(how: str, library: Library) -> None:
+    before, file = outputs(library.home), published(library)
+    data = file.read_bytes()
+    file.unlink()
+    if how != "deleted":  # a file of its own, not the link to the blob
+        file.write_bytes(data[:-1] if how == "truncated" else data[:-1] + bytes([data[-1] ^ 1]))
+    (damage,) = library.verify().damages
+    assert "whole.bin" in damage.what
+    last = library.jobs.find(damage.job).last_event
+    assert library.repair((damage,)).exit_code == 0
+    assert not list(library.jobs.follow(damage.job, last)), "nothing is worked on"
+    assert published(library).read_bytes() == data
+    assert library.verify().damages == ()
+    assert outputs(library.home) == before
+
+
+def test_missing_published_files_are_counted_by_doctor_and_made_again_by_a_run(
+    library: Library, toy_film: Path
+) -> None:
+    assert next(c for c in library.doctor() if c.name == "published").ok
+    file = published(library)
+    file.unlink()
+    check = next(c for c in library.doctor() if c.name == "published")
+    assert not check.ok
+    assert check.detail.startswith("1 published file missing")
+    ran = library.run([toy_film], WISH)
+    assert (ran.worked, ran.exit_code) == (False, 0)
+    assert file.exists()
+    assert next(c for c in library.doctor() if c.name == "published").ok
+
+
 def test_a_missing_manifest_is_found_and_mended(library: Library) -> None:
     before = outputs(library.home)
     next((library.home.folder / "files" / "results").rglob("*.json")).unlink()

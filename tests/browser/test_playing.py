@@ -8,7 +8,7 @@ from itertools import pairwise
 import av
 import numpy as np
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from rushes.index.port import Video
 from rushes.library import JobRequest, Library
@@ -146,3 +146,32 @@ def test_a_clip_of_two_encoders_plays_to_its_end(opened: Open, numbers: Serving)
     assert plays(watched(page, "#clip"), 61)
     for number in (73, 70, 69, 45, 20, 19, 13):  # on both sides of both seams
         assert entered(page, number, 13), number
+
+
+def test_a_missing_file_is_told_in_the_player_and_repaired_there(
+    opened: Open, numbers: Serving, complaints: list[str]
+) -> None:
+    (video,) = numbers.library.videos.page()[0]
+    sound = numbers.library.folder / "files" / "videos" / "proxy" / video.id / "sound.mp4"
+    sound.unlink()
+    page = opened(numbers, f"/videos/{video.id}")
+    expect(page.locator(".unready")).to_have_text("This video cannot be played: sound.mp4 is missing.")
+    expect(page.get_by_role("alert")).to_contain_text("1 file of this video is missing: sound.mp4.")
+    page.get_by_role("button", name="Repair").click()
+    expect(page.get_by_text("Repaired.")).to_be_visible()
+    expect(page.locator("video")).to_have_count(1)
+    assert sound.exists()
+
+
+def test_a_file_that_goes_while_the_page_is_open_is_told_as_well(
+    opened: Open, numbers: Serving, complaints: list[str]
+) -> None:
+    (video,) = numbers.library.videos.page()[0]
+    folder = numbers.library.folder / "files" / "videos" / "proxy" / video.id
+    page = opened(numbers)
+    page.route("**/sound.mp4", lambda route: route.fulfill(status=404))
+    page.goto(f"/videos/{video.id}")
+    expect(page.get_by_role("alert")).to_contain_text("This video cannot be played here")
+    expect(page.get_by_role("button", name="Repair")).to_be_visible()
+    assert (folder / "sound.mp4").exists()
+    complaints[:] = [one for one in complaints if "404" not in one]

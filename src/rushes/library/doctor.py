@@ -11,15 +11,18 @@ from dataclasses import dataclass
 
 from rushes.blobs.documents import read_document
 from rushes.domain.errors import RushesError, StoreAway
+from rushes.domain.job import JobState
 from rushes.domain.worker import NOW
 from rushes.home import Home
 from rushes.index.port import find_video
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import JobRequest, missing_models
+from rushes.jobs.maintenance.published_names import find_missing_names
 from rushes.settings import shown
 
 SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0
+NEWEST = 200  # jobs whose published files are looked for; verify looks at all
 _WHERE = {"store": "store", "results": "blobs", "hints": "hints", "events": "storage_events"}  # check -> setting
 
 
@@ -35,7 +38,21 @@ class Check:
 
 def doctor(home: Home) -> tuple[Check, ...]:
     """Check everything that this home has; a check that breaks is itself a finding."""
-    checks = (_python, _media, _home, _store, _results, _hints, _events, _clock, _disk, _models, _workers, _work)
+    checks = (
+        _python,
+        _media,
+        _home,
+        _store,
+        _results,
+        _hints,
+        _events,
+        _clock,
+        _disk,
+        _models,
+        _workers,
+        _work,
+        _published,
+    )
     found = (_safely(check, home) for check in checks)
     return tuple(check for check in found if check)
 
@@ -147,6 +164,16 @@ def _work(home: Home) -> Check:
     dead = sum(len(group.tasks) for group in DeadLetters(home).groups())
     detail = f"{dead} failed task{'s' if dead > 1 else ''}" if dead else "no failed tasks"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
+
+
+def _published(home: Home) -> Check:
+    """Whether the files that players and people open are there, for the newest jobs."""
+    missing = find_missing_names(home, home.ledger.jobs(home.owner, JobState.COMPLETED, limit=NEWEST).rows)
+    first = f" (first: {min(missing)})" if missing else ""
+    detail = (
+        f"{len(missing)} published file{'s' if len(missing) > 1 else ''} missing{first}" if missing else "all there"
+    )
+    return Check("published", not missing, detail, "rushes verify --repair" if missing else "")
 
 
 def health(home: Home) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
+from rushes.blobs.published import publish_names
 from rushes.domain.errors import NoRoom, RushesError, StoreAway
 from rushes.ledger.port import Debt, SweepResult
 from rushes.telemetry import log
@@ -43,11 +44,9 @@ def _pay(blobs: Blobs, debt: Debt) -> bool:
 
 
 def publish(blobs: Blobs, debt: Debt) -> None:
-    """Give every artifact of a result the name it asked for; repeatable.
+    """Pay a debt; repeatable.
 
     Raises:
         DamagedBlob: the manifest or a blob is missing or damaged, until `verify --repair`.
     """
-    for artifact in read_manifest(blobs, debt.owner, debt.key).artifacts:
-        if artifact.publish:
-            blobs.publish(artifact.publish, debt.owner, artifact.sha256)
+    publish_names(blobs, debt.owner, read_manifest(blobs, debt.owner, debt.key))

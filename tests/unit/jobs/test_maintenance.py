@@ -14,6 +14,7 @@ from rushes.domain.task import Draft, TaskState
 from rushes.jobs.maintenance.backup import SEAL, copy, restore
 from rushes.jobs.maintenance.verify import Damage, find_missing, repair, rounds, verify
 from rushes.ledger.memory import MemoryLedger
+from rushes.worker.publish import sweep
 from tests.memory_blobs import MemoryBlobs
 from tests.unit.care_world import World, spec
 
@@ -85,6 +86,15 @@ def test_what_a_job_takes_up_while_gc_sets_it_aside_is_given_back(world: World) 
     (task,) = busy.tasks("job_b").rows
     assert task.state is TaskState.READY, "it adopts its result again"
     assert read_document(world.blobs, manifest_key("me", "aa-clip")), "which is there still"
+
+
+def test_two_takes_that_share_a_name_are_both_sound_whichever_has_it(world: World) -> None:
+    for take in ("aa-one", "aa-two"):
+        world.submit(take, take, publish="videos/film.mp4")
+        sweep(world.ledger, world.blobs)
+    assert verify(world.ledger, world.blobs, "me").damages == ()
+    world.blobs.delete("videos/film.mp4")
+    assert [d.names_only for d in verify(world.ledger, world.blobs, "me").damages] == [True, True]
 
 
 def test_a_damage_is_told_of_a_job_that_can_mend_it(world: World) -> None:

@@ -5,17 +5,20 @@ It is set aside first, and what others read comes before them; what may not go i
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
+from rushes.blobs.published import wrong_names
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.grouping import grouped
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import manifest_key
+from rushes.domain.result import Result
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Task, TaskState
+from rushes.jobs.maintenance.published_names import publish_again
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import inputs_of, needs_of, results_of
@@ -32,6 +35,7 @@ class Damage:
     key: str
     output: str
     what: str
+    names_only: bool = False  # its files are sound, but published names are missing or hold other bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,13 @@ class VerifyReport:
 
 
 def verify(
-    ledger: Ledger, blobs: Blobs, owner: str, on_progress: Callable[[int, str], None] = lambda _n, _name: None
+    ledger: Ledger,
+    blobs: Blobs,
+    owner: str,
+    on_progress: Callable[[int, str], None] = lambda _n, _name: None,
+    jobs: Iterable[Job] | None = None,
 ) -> VerifyReport:
-    """Read every file of every result that the ledger knows, each once.
+    """Read every file of every result of these jobs (default: all), each once, and look at its published names.
 
     A damage is told of the newest job that can make it again: rather not a paused one, never a cancelled one
     if there is another.
@@ -55,7 +63,7 @@ def verify(
     seen: dict[str, Damage | None] = {}
     rank: dict[str, int] = {}
     files: dict[str, int] = {}
-    for job in all_jobs(ledger, owner):
+    for job in all_jobs(ledger, owner) if jobs is None else jobs:
         fit = 0 if job.state is JobState.CANCELLED else 1 if job.paused else 2
         for task, keys in _done(ledger, job):
             known = ledger.known(owner, keys.values())
@@ -64,11 +72,11 @@ def verify(
                     continue
                 if key not in seen:
                     on_progress(len(seen), job.name)
-                    what = _look(blobs, owner, key, known[key].manifest_sha256, files)
-                    seen[key] = Damage(job.id, task, key, output, what) if what else None
+                    what, names_only = _look(blobs, owner, known[key], files)
+                    seen[key] = Damage(job.id, task, key, output, what, names_only) if what else None
                     rank[key] = fit
                 elif (damage := seen[key]) is not None and fit >= rank[key]:
-                    seen[key] = Damage(job.id, task, key, output, damage.what)
+                    seen[key] = replace(damage, job=job.id, task=task, output=output)
                     rank[key] = fit
     damages = tuple(d for d in seen.values() if d)
     return VerifyReport(len(seen), len(files), sum(files.values()), damages)
@@ -79,21 +87,24 @@ def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:
         yield task.id, results_of(task.spec)
 
 
-def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]) -> str:
-    """What is wrong with a result, "" if nothing is; its sound files are added to `files`."""
+def _look(blobs: Blobs, owner: str, row: Result, files: dict[str, int]) -> tuple[str, bool]:
+    """What is wrong with a result ("": nothing), and if only with its names; its sound files are added to `files`."""
     try:
-        data = read_document(blobs, manifest_key(owner, key))
+        data = read_document(blobs, manifest_key(owner, row.key))
         if data is None:
-            return "the manifest is missing"
-        if hashlib.sha256(data).hexdigest() != sha256:
-            return "the manifest is not the one that was committed"
-        manifest = parse_manifest(data, key)
+            return "the manifest is missing", False
+        if hashlib.sha256(data).hexdigest() != row.manifest_sha256:
+            return "the manifest is not the one that was committed", False
+        manifest = parse_manifest(data, row.key)
     except DamagedBlob:
-        return "the manifest is damaged"
+        return "the manifest is damaged", False
     bad = {a.sha256 for a in manifest.artifacts if a.sha256 not in files and not blobs.verify(owner, a.sha256)}
     files |= {a.sha256: a.size for a in manifest.artifacts if a.sha256 not in bad}
     names = [a.name for a in manifest.artifacts if a.sha256 in bad]
-    return f"missing or damaged: {', '.join(names)}" if bad else ""
+    if bad:
+        return f"missing or damaged: {', '.join(names)}", False
+    wrong = wrong_names(blobs, owner, manifest)
+    return (f"published file missing or changed: {', '.join(wrong)}", True) if wrong else ("", False)
 
 
 def find_missing(
@@ -184,8 +195,11 @@ class _Turns:
 
 
 def _again(ledger: Ledger, blobs: Blobs, owner: str, job: str, damages: list[Damage]) -> tuple[str, ...]:
+    damages = [damage for damage in damages if not (damage.names_only and publish_again(blobs, owner, damage.key))]
     for damage in damages:
         quarantine(ledger, blobs, owner, damage.key, damage.what)
+    if not damages:
+        return ()
     return ledger.revive(job, _with_makers(ledger, owner, job, [damage.task for damage in damages]), again=True)
 
 

@@ -14,6 +14,7 @@ from rushes.domain.observation import Observation
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video, find_video
+from rushes.jobs.maintenance.published_names import find_missing_names
 from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal, remove_video, unfinished_removal
 from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
@@ -147,6 +148,16 @@ class Videos:
         """Write everything known of a video beside its original, as players, editors and `rushes index` read it."""
         return write_all(self.home, video)
 
+    def missing_files(self, video: Video) -> list[str]:
+        """Published files of it that are missing."""
+        return sorted(find_missing_names(self.home, self._jobs(video)))
+
+    def repair(self, video: Video) -> int:
+        """Make what is missing or damaged of it again; answers how many tasks of workers that takes."""
+        from rushes.library.work.run import repair_video  # noqa: PLC0415 - a worker is loaded when it is needed
+
+        return repair_video(self.home, self._jobs(video))
+
     # What people say
     def rename(self, video: Video, name: str) -> None:
         """Give it a name; an empty one takes it back."""
@@ -197,6 +208,11 @@ class Videos:
     def selected_runs(self, video: Video) -> list[Record]:
         """The runs that were chosen for it, by kind."""
         return list(self.home.all_records(SELECTION, video.id))
+
+    def _jobs(self, video: Video) -> list[Job]:
+        """Its jobs, the newest first."""
+        rows = self.home.ledger.jobs(self.home.owner, ids=video.jobs).rows if video.jobs else ()
+        return sorted(rows, key=lambda job: job.created_at, reverse=True)
 
     def _all(self) -> Iterator[Video]:
         return every(lambda cursor: Page(*self.home.index.videos(self.home.owner, cursor, 500)))

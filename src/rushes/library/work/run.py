@@ -19,6 +19,7 @@ from rushes.estimates.estimate import forget_estimate
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
+from rushes.jobs.maintenance.published_names import restore_names, still_wrong
 from rushes.jobs.maintenance.verify import Damage, VerifyReport, find_missing, repair, rounds, verify
 from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.jobs.progress import JobsWatcher
@@ -65,6 +66,7 @@ def running(
         yield from _work(worker, signals)
     else:
         sweep(home.ledger, home.blobs)  # names that a killed worker still owed
+    restore_names(home, [row for row in rows if row.id not in before])
     jobs = tuple(home.ledger.job(row.id) for row in rows)
     yield _report(worker, jobs, added, before, time.monotonic() - begun)
 
@@ -178,6 +180,8 @@ def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> i
 def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
     """Results that are damaged, that a repair left unfinished, and that are missing from the ledger."""
     found = verify(home.ledger, home.blobs, home.owner, on_progress)
+    if any(damage.names_only for damage in found.damages):
+        found = _without_owed(home, found)
     begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}
     known = home.ledger.known(home.owner, begun)
     lost = {damage.key: damage for damage in find_missing(home.ledger, home.owner, home.specs, deleted_jobs(home))}
@@ -185,11 +189,29 @@ def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyR
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
+def repair_video(home: Home, jobs: Sequence[Job]) -> int:
+    """Make missing names of these jobs again; if none was missing, look for damage and leave its repair to workers.
+
+    Answers how many tasks became ready again.
+    """
+    if restore_names(home, jobs):
+        return 0
+    damages = verify(home.ledger, home.blobs, home.owner, jobs=jobs).damages
+    return len(begin_repair(home, next(iter(rounds(home.ledger, damages)))))
+
+
+def _without_owed(home: Home, found: VerifyReport) -> VerifyReport:
+    """Names that were only owed while it was looked are paid now, and no damage."""
+    sweep(home.ledger, home.blobs)
+    damages = [d for d in found.damages if not d.names_only or still_wrong(home, d.key)]
+    return replace(found, damages=tuple(damages))
+
+
 def repairing(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
     progress: RunProgress | None = None
     for some in rounds(home.ledger, damages):
-        for progress in running(home, _begin(home, some), signals=signals):
+        for progress in running(home, begin_repair(home, some), signals=signals):
             if not isinstance(progress, RunReport):
                 yield progress
         if isinstance(progress, RunReport) and progress.exit_code:
@@ -198,7 +220,7 @@ def repairing(home: Home, damages: tuple[Damage, ...], *, signals: bool = False)
         yield progress
 
 
-def _begin(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
+def begin_repair(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
     """Make the tasks of a round ready again; their jobs."""
     for damage in damages:
         home.records.put(REPAIRING, home.owner, damage.key, asdict(damage))

@@ -31,6 +31,7 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     "add_path": "path added",
     "select_run": "run selected",
     "name_video": "video renamed",
+    "repair_video": "video repaired",
     **dict.fromkeys(("add_correction", "correct_line"), "text corrected"),
     **dict.fromkeys(("change_person", "merge_person", "split", "name", "merge", "hide"), "person changed"),
     "log_out": "logout",

@@ -21,7 +21,7 @@ from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
 from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
 from rushes.surfaces.http.schemas import FILES, of_video
 from rushes.surfaces.web.view import back, render, with_query
-from rushes.surfaces.words import active_jobs, parse_timecode, unnamed_person
+from rushes.surfaces.words import active_jobs, parse_timecode, plural, unnamed_person
 
 router = APIRouter(include_in_schema=False)
 JOBS = 20  # of a video that are listed
@@ -53,11 +53,14 @@ def show_video(
     deep = library.videos.films_3d(video)
     recipes = library.recipes()
     jobs = library.jobs.of_video(video, JOBS)
+    missing = library.videos.missing_files(video)
     return render(
         request,
         "video.html",
         video=of_video(video),
         film=view_of(library, video, q),
+        missing=[file_name(name) for name in missing],
+        broken=[file_name(name) for name in missing if name.startswith("videos/proxy/")],
         q=q,
         edit=edit,
         clip=get_clip(library, clip) if clip else None,
@@ -99,6 +102,14 @@ def undo_correction(
     """Take a correction back."""
     library.videos.undo_correction(correction)
     return back(request, "Correction undone.", f"/videos/{library.videos.get(video_id).id}")
+
+
+@router.post("/videos/{video_id}/repair")
+def repair_video(request: Request, library: LibraryDep, video_id: Id) -> Response:
+    """Make missing or damaged files of it again."""
+    tasks = library.videos.repair(library.videos.get(video_id))
+    message = f"Repair started: {plural(tasks, 'job')} running again." if tasks else "Repaired."
+    return back(request, message, f"/videos/{video_id}")
 
 
 @router.post("/videos/{video_id}/name")
@@ -170,6 +181,11 @@ def _wished(library: Library, video: Video, wanted: JobRequest) -> str:
     if added.error:
         raise added.error
     return "Job started." if added.created else "This job already exists."
+
+
+def file_name(published: str) -> str:
+    """The last part of a published name."""
+    return published.rpartition("/")[2]
 
 
 def _place(video: str, us: int) -> str:

@@ -24,7 +24,7 @@ export class Player {
       this.hls = new Hls({ enableWorker: false, maxBufferLength: 30 });
       this.hls.loadSource(root.dataset.proxy);
       this.hls.attachMedia(video);
-      this.hls.on(Hls.Events.ERROR, (_name, error) => { if (error.fatal) this.fail(); });
+      this.hls.on(Hls.Events.ERROR, (_name, error) => { if (error.fatal || error.response?.code === 404) this.fail(); });
     } else video.src = root.dataset.proxy;
     for (const part of root.querySelectorAll("[data-controls], [data-position]")) part.hidden = false;
     this.position = root.querySelector("[data-position]");
@@ -127,11 +127,5 @@ export class Player {
     use.setAttribute("href", use.getAttribute("href").replace(/#.*/, `#${icon}`));
   }
 
-  fail() {
-    const note = document.createElement("p");
-    note.className = "unready-note";
-    note.setAttribute("role", "alert");
-    note.textContent = "This video cannot be played here. Reload the page, or download the original.";
-    this.root.querySelector("[data-picture]").append(note);
-  }
+  fail() { document.querySelector("[data-broken]").hidden = false; }
 }
