@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from rushes.domain.event import Event
+from rushes.domain.job import JobCommand
 from rushes.library.jobs import Jobs
 from rushes.surfaces.api import events
 from rushes.surfaces.http import event_hub
@@ -88,6 +89,18 @@ def test_who_has_seen_everything_of_a_finished_job_is_told_not_to_come_again(ser
     assert whole.headers["x-accel-buffering"] == "no"
     assert whole.text.rstrip().endswith("event: end\ndata: {}")
     assert server.http.get(f"/jobs/{job.id}/events").text.count("\nid: ") == last
+
+
+def test_a_replay_below_the_oldest_event_is_told_where_the_history_begins(server: Serving) -> None:
+    job = submit(server.ledger, "film")
+    last = server.ledger.job(job.id).last_event
+    server.ledger.control(job.id, JobCommand.TRIM, 0)
+    whole = server.http.get(f"/api/v1/jobs/{job.id}/events").text
+    first = next(part for part in whole.split("\n\n") if part.startswith("id: "))
+    assert first.startswith(f"id: {last - 1}\nevent: truncated\n")
+    assert f'"data": {{"before": {last}}}' in first
+    listed = server.http.get(f"/api/v1/jobs/{job.id}/history").json()
+    assert [event["type"] for event in listed] == ["truncated", "finished"]
 
 
 @pytest.mark.parametrize("last", ["nonsense", "-1", "1e9", "99999999999999999999999", ""])

@@ -100,6 +100,10 @@ class Table:
         write: Write = {"TableName": self.name, "Item": self._encoded(item), **_expect(rev)}
         return {"Put": write}
 
+    def drop(self, key: Key, rev: int) -> Write:
+        """A deletion of an item that must have that revision now."""
+        return {"Delete": {"TableName": self.name, "Key": self._key(key), **_expect(rev)}}
+
     def once(self, key: Key, name: str, value: Value) -> Write:
         """A write of one attribute, unless it is there already."""
         return {

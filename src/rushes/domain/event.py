@@ -24,6 +24,7 @@ class EventType(StrEnum):
     CANCELLED = "cancelled"
     PRIORITY = "priority"
     FINISHED = "finished"  # the job reached a final state
+    TRUNCATED = "truncated"  # never written: stands for all before `before`, which are no longer kept
     LOG = "log"  # not numbered with the others: a log line, numbered by its worker per (task, fence)
 
 

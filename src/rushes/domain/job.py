@@ -26,6 +26,8 @@ class JobCommand(StrEnum):
     RESUME = "resume"
     CANCEL = "cancel"
     PRIORITY = "priority"
+    TRIM = "trim"  # drop events and log lines that are at least so many seconds old
+    FORGET = "forget"  # drop a finished job: its row, tasks and events
     DRAIN = "drain"  # a worker
     LEAVE = "leave"  # a worker that has handed everything back
 

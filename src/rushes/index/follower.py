@@ -158,7 +158,8 @@ class Follower:
         if update.job is None or deleted:
             return self.index.apply(changes.JobRead(update.id, update.number))
         if update.job.facts and (update.events or not update.number):
-            self._take_in(update.job, update.events, everything=not update.number)
+            missed = any(event.type is EventType.TRUNCATED for event in update.events)
+            self._take_in(update.job, update.events, everything=missed or not update.number)
         return self.index.apply(
             changes.JobRead(update.id, update.events[-1].number if update.events else update.number)
         )

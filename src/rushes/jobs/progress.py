@@ -84,9 +84,16 @@ class JobWatcher:
             events = self._ledger.events(self._id, self._after)
             for event in events:
                 self._count(event.type, event.task or "", event.data)
+                if event.type is EventType.TRUNCATED:
+                    self._count_tasks()
             if not events:
                 return
             self._after = events[-1].number
+
+    def _count_tasks(self) -> None:
+        """What is done, though the events that told so are no longer kept."""
+        for task in all_tasks(self._ledger, self._id, TaskState.DONE):
+            self._stages[task.stage].done.add(task.id)
 
     def _count(self, type: EventType, task: str, data: Mapping[str, object]) -> None:
         if type is EventType.REVIVED and task and (anew := self._stages.get(parse_task_id(task)[1])):

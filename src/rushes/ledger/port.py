@@ -133,9 +133,11 @@ class Ledger(Protocol):
     def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
         """Command a job (pause, pause_now, resume, cancel, priority) or a worker (drain, leave). One write on its row.
 
+        Of any job `trim` drops events and log lines that are at least `value` seconds old, but for the last event;
+        `forget` drops a finished job whole (its results stay), and answers None.
         Raises:
             NotFound: no such job or worker.
-            Refused: the job is finished (except priority, which is then ignored).
+            Refused: the job is finished (except priority, which is then ignored), or not yet finished (forget).
         """
 
     def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
@@ -191,7 +193,11 @@ class Ledger(Protocol):
     def events(
         self, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
     ) -> tuple[Event, ...]:
-        """Numbered events after a number; with types={LOG} and a task, its log lines instead (latest attempt)."""
+        """Numbered events after a number; with types={LOG} and a task, its log lines instead (latest attempt).
+
+        If some of them are no longer kept, the first one is TRUNCATED (unless types or a task are asked for): its
+        number is that of the last one dropped, and its data names the oldest there is (`before`).
+        """
 
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
         """Jobs whose event number moved since the cursor, at least once each, and the next cursor."""

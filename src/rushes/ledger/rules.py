@@ -3,12 +3,12 @@
 Pure: each function takes what a backend has read and answers what it must write.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from rushes.domain.errors import KillsItsWorker, LeaseLost, NotFound, OverLimit, Refused
-from rushes.domain.event import EventType
+from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Counts, JobCommand, JobState, job_state
 from rushes.domain.keys import JSON
 from rushes.domain.task import MAX_LOSSES, Failure, LeaseStatus, TaskState, Verdict
@@ -123,6 +123,28 @@ def settle(job: JobStatus, at: int, *, owing: bool = False) -> NewEvent | None:
         job.paused = 0
         return EventType.FINISHED, {"state": now.value}
     return (EventType.REVIVED, {"state": before.value}) if before in FINAL else None
+
+
+def check_forget(id: str, state: JobState) -> None:
+    """Refuse to forget a job that is not finished.
+
+    Raises:
+        Refused: it is not.
+    """
+    if state not in FINAL:
+        raise Refused(f"job {id} is not finished", "Cancel it first: rushes jobs cancel JOB")
+
+
+def with_truncation(events: Sequence[Event], after: int, limit: int) -> tuple[Event, ...]:
+    """Events after a number, told first if there were others before them that are no longer kept.
+
+    The last event of a job is always kept, so that a job whose events are all gone needs no thought.
+    """
+    if not events or events[0].number == after + 1:
+        return tuple(events)
+    first = events[0]
+    told = Event(first.job, first.number - 1, EventType.TRUNCATED, first.at, None, {"before": first.number})
+    return (told, *events)[:limit]
 
 
 # Tasks

@@ -49,6 +49,16 @@ def test_a_word_of_the_first_chunk_is_found_while_the_others_are_not_done(studio
     assert (video.name, video.state, video.languages) == ("a.mp4", "chunking_complete", ("en",))
 
 
+def test_what_was_done_in_events_that_are_no_longer_kept_is_found_all_the_same(studio: Studio) -> None:
+    studio.open("job_a", chunks=3)
+    studio.follower.catch_up()
+    studio.chunk("job_a", 0, line("early word", 1))
+    studio.chunk("job_a", 1, line("late word", 70))
+    studio.ledger.control("job_a", JobCommand.TRIM, 0)
+    studio.follower.catch_up()
+    assert sorted(studio.said()) == ["early word", "late word"]
+
+
 def test_nothing_is_read_twice_and_nothing_is_doubled(studio: Studio) -> None:
     studio.open("job_a")
     studio.chunk("job_a", 0, line("word", 1))

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from typing import Any, cast
 
-from rushes.domain.job import JobState, NewJob
+from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.jobs.progress import IN_TURN, JobsWatcher, JobWatcher
@@ -81,3 +81,15 @@ def test_what_is_made_again_is_not_done_and_at_the_end_nothing_is_left() -> None
     ledger.revive(job, [lease.task], again=True)
     assert [(s.done, s.total) for s in watch.look().stages] == [(0, 1)]
     assert [(s.done, s.total) for s in JobWatcher(ledger, job, 2).look().stages] == [(0, 1)]
+
+
+def test_a_job_whose_old_events_are_gone_is_seen_with_all_that_is_done() -> None:
+    ledger, (job,) = home(1)
+    (lease,) = ledger.claim(ME.id, ["cpu"], 1)
+    ledger.draft(job, lease.task, lease.fence, [Draft(f"{job}.join", job, "join", None, SPEC)], FACTS)
+    ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
+    (lease,) = ledger.claim(ME.id, ["cpu"], 1)
+    ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
+    ledger.control(job, JobCommand.TRIM, 0)
+    stages = {stage.stage: stage.done for stage in JobWatcher(ledger, job, 1).look().stages}
+    assert stages == {"probe": 1, "join": 1}

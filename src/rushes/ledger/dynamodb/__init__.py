@@ -3,7 +3,7 @@
 Decisions are made here on rows as they were read; a transaction holds only if none of them has changed since.
 """
 
-from rushes.ledger.dynamodb import claims, commands, queries, sweep, work
+from rushes.ledger.dynamodb import claims, commands, history, queries, sweep, work
 from rushes.ledger.dynamodb.store import Store
 
 
@@ -28,12 +28,12 @@ class DynamoLedger(Store):
     revive = commands.revive
     known = queries.known
     set_aside = queries.set_aside
-    log = queries.log
+    log = history.log
 
     job = queries.job
     jobs = queries.jobs
     tasks = queries.tasks
-    events = queries.events
+    events = history.events
     changed = queries.changed
     workers = queries.workers
 

@@ -10,6 +10,7 @@ from rushes.domain.job import Job, JobCommand, NewJob
 from rushes.domain.task import Draft, Verdict
 from rushes.ledger import rules
 from rushes.ledger.dynamodb import owed
+from rushes.ledger.dynamodb.history import trim
 from rushes.ledger.dynamodb.keys import details_key, facts_key, job_key, task_key
 from rushes.ledger.dynamodb.queries import held_by_worker, in_plan_order, job_of
 from rushes.ledger.dynamodb.rows import JobDetails, JobRow, LanesRow, draft_item, encode
@@ -101,6 +102,11 @@ def control(store: Store, target: str, command: JobCommand, value: int = 0) -> J
     if command in (JobCommand.DRAIN, JobCommand.LEAVE):
         _control_worker(store, target, command)
         return None
+    if command is JobCommand.FORGET:
+        _forget(store, target)
+        return None
+    if command is JobCommand.TRIM:
+        return trim(store, target, value)
     return _control_job(store, target, command, value)
 
 
@@ -141,6 +147,20 @@ def _control_job(store: Store, id: str, command: JobCommand, value: int) -> Job:
     job = store.change("control", work)
     store.pay_if_owing([id])
     return job
+
+
+def _forget(store: Store, id: str) -> None:
+    """Drop a finished job, a page at a time; a sweep goes on with what a kill left."""
+
+    def work(tx: Transaction) -> None:
+        job = tx.job(id)
+        rules.check_forget(id, job.state)
+        job.owed = [{"kind": owed.FORGET}]
+        tx.put(job)
+
+    store.change("control", work)
+    store.pay(id)
+    store.clear_cache()
 
 
 def revive(

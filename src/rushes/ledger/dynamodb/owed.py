@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
+from rushes.aws.table import key_of
 from rushes.domain.event import EventType
 from rushes.domain.keys import JSON
 from rushes.domain.task import Draft, TaskState
@@ -13,6 +14,7 @@ from rushes.ledger.dynamodb.transaction import Transaction
 from rushes.ledger.dynamodb.transitions import insert, make_ready, meet_need, move, settle
 from rushes.ledger.rules import is_revivable
 
+FORGET = "forget"  # the kind of a step after which there is no job
 Step = dict[str, JSON]  # what is to be done, and how far it has come
 _NOT_BEGUN = (TaskState.WAITING, TaskState.READY, TaskState.DEAD)
 
@@ -29,6 +31,8 @@ def begin(tx: Transaction, job: JobRow, step: Step) -> list[str]:
 def pay(tx: Transaction, job: JobRow) -> list[str]:
     """Do what a job owes, the oldest first, as far as this transaction reaches; the tasks that became ready."""
     ready: list[str] = []
+    if any(step["kind"] == FORGET for step in job.owed):
+        return _forget(tx, job)
     tx.put(job)
     while job.owed and not tx.full:
         step = job.owed.pop(0)
@@ -37,6 +41,18 @@ def pay(tx: Transaction, job: JobRow) -> list[str]:
         ready += some
     settle(tx, job)
     return ready
+
+
+def _forget(tx: Transaction, job: JobRow) -> list[str]:
+    """Everything about a job, its row last: until then it is listed among those that owe something."""
+    items = [key_of(item) for item in tx.table.query(f"job#{job.id}") if key_of(item) != job.key]
+    tasks = [sk.removeprefix("task#") for _, sk in items if sk.startswith("task#")]
+    logs = [key_of(item) for task in tasks for item in tx.table.query(f"log#{task}")]
+    debts = [key_of(item) for item in tx.table.query("debts", f"{job.owner}#{job.id}#", f"{job.owner}#{job.id}#~")]
+    tx.table.save(gone=[*items, *logs, *debts])
+    tx.drop(job)
+    job.owed = []
+    return []
 
 
 def count_down(tx: Transaction, row: TaskRow) -> list[str]:

@@ -154,6 +154,11 @@ class Store:
                 self._cache.clear()
             self._cache.update({key: (now, item) for key, item in items.items()})
 
+    def clear_cache(self) -> None:
+        """Whatever was read may be gone."""
+        with self._lock:
+            self._cache.clear()
+
     def recall(self, keys: Iterable[Key], seconds: float = float("inf")) -> dict[Key, Item]:
         """Those of these items that were read or written in the last seconds."""
         oldest = self.clock() - seconds

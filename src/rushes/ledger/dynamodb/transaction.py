@@ -34,6 +34,7 @@ class Transaction:
         self._changed: dict[Key, Row] = {}
         self._events: dict[str, list[JSON]] = {}
         self._once: dict[Key, Write] = {}
+        self._dropped: list[Write] = []
         self.written: dict[Key, Item] = {}
 
     # Reading
@@ -157,6 +158,11 @@ class Transaction:
         self._events.setdefault(job.id, []).append([type.value, iso(self.wall), task, data])
         self.put(job)
 
+    def drop(self, row: Row) -> None:
+        """Delete this row with the commit."""
+        self._changed.pop(row.key, None)
+        self._dropped.append(self.table.drop(row.key, row.rev))
+
     def put_once(self, key: Key, doc: JSON) -> None:
         """Write a row that never changes: the first one stays."""
         self._once.setdefault(key, self.table.once(key, "body", encode(doc)))
@@ -169,9 +175,9 @@ class Transaction:
         """
         puts = [self._write(row) for row in self._changed.values()]
         events = [self._write_events(job, some) for job, some in self._events.items()]
-        if puts or self._once:
+        if puts or self._once or self._dropped:
             with effect(f"ledger.{verb}"):
-                self.table.commit([*puts, *events, *self._once.values()])
+                self.table.commit([*puts, *events, *self._once.values(), *self._dropped])
 
     def _write(self, row: Row) -> Write:
         expected = None if self._items[row.key] is None else row.rev

@@ -26,7 +26,7 @@ class MemoryLedger(MemoryState):
         with self._lock:
             created = new.id not in self._jobs
             if created:
-                number = len(self._jobs) + 1
+                number = max((job.number for job in self._jobs.values()), default=0) + 1
                 job = self._jobs[new.id] = JobRow(new, number, self._wall(), new.priority, opened=first.adopted)
                 self._add_event(job, EventType.SUBMITTED, {"name": new.name, "recipe": new.recipe})
                 self._insert(job, [first])
@@ -129,6 +129,12 @@ class MemoryLedger(MemoryState):
                 self._control_worker(target, command)
                 return None
             job = self._job(target)
+            if command is JobCommand.FORGET:
+                self._forget(job)
+                return None
+            if command is JobCommand.TRIM:
+                job.trim(self._wall() - 1000 * value)
+                return job.job()
             event = rules.apply_command(job, command, value)
             if event:
                 self._add_event(job, *event)
@@ -213,7 +219,9 @@ class MemoryLedger(MemoryState):
             if task and set(types) == {EventType.LOG}:
                 row = self._task(task)
                 return row.log_lines(after, limit) if row else ()
-            events = self._jobs[job].events[after:] if job in self._jobs else []
+            events = [e for e in self._jobs[job].events if e.number > after] if job in self._jobs else []
+            if not types and not task:
+                return rules.with_truncation(events[:limit], after, limit)
             return tuple([e for e in events if (not types or e.type in types) and task in ("", e.task)][:limit])
 
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
@@ -241,6 +249,11 @@ class MemoryLedger(MemoryState):
             row.until = min(row.until, self._now())
         else:
             row.over = True
+
+    def _forget(self, job: JobRow) -> None:
+        rules.check_forget(job.id, job.state)
+        del self._jobs[job.id]
+        self._debts = {debt for debt in self._debts if debt[1] != job.id}
 
     def _announce(self, limit: int) -> tuple[str, ...]:
         """Tasks to announce, an equal share of each lane."""

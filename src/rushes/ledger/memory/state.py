@@ -64,12 +64,20 @@ class JobRow:
         dead, done = states.count(TaskState.DEAD), states.count(TaskState.DONE)
         return Counts(len(states), done, dead, live, self.losses, self.failures)
 
+    def trim(self, before: int) -> None:
+        """Drop events and log lines up to a moment, but for the last event."""
+        last = max((e.number for e in self.events if e.at <= iso(before)), default=0)
+        self.events = [e for e in self.events if e.number > last or e is self.events[-1]]
+        for task in self.tasks.values():
+            task.logs = {f: {n: one for n, one in lines.items() if one[0] > before} for f, lines in task.logs.items()}
+            task.logs = {fence: lines for fence, lines in task.logs.items() if lines}
+
     def job(self) -> Job:
         """The job as readers see it."""
         n = self.new
         return Job(
             n.id, n.owner, n.team, n.request_id, n.name, n.recipe, n.payload, self.facts, self.state,
-            bool(self.paused), self.priority, self.counts, len(self.events), iso(self.created),
+            bool(self.paused), self.priority, self.counts, self.events[-1].number, iso(self.created),
             iso_or_none(self.started), iso_or_none(self.finished),
         )  # fmt: skip
 
@@ -220,7 +228,8 @@ class MemoryState:
     def _add_event(self, job: JobRow, type: EventType, data: dict[str, JSON], task: str | None = None) -> None:
         self._changes += 1
         job.changed = self._changes
-        job.events.append(Event(job.id, len(job.events) + 1, type, iso(self._wall()), task, data))
+        number = job.events[-1].number + 1 if job.events else 1
+        job.events.append(Event(job.id, number, type, iso(self._wall()), task, data))
 
     def _settle(self, job: JobRow) -> None:
         event = rules.settle(job, self._wall())

@@ -123,3 +123,7 @@ SELECT pg_advisory_xact_lock(7310028, hash) FROM (
 -- name: schema
 -- The schema of the ledger now: a newer version may have changed it while we run.
 SELECT version FROM rushes.part WHERE name = 'ledger';
+
+-- name: forget_change
+-- The change of a job.
+DELETE FROM rushes.job_change WHERE job = :job;

@@ -86,6 +86,12 @@ class SqlLedger(ABC):
         if command in (JobCommand.DRAIN, JobCommand.LEAVE):
             self._write("control", lambda tx: control.command_worker(tx, target, command))
             return None
+        if command is JobCommand.FORGET:
+            self._write("control", lambda tx: control.forget_job(tx, target))
+            return None
+        if command is JobCommand.TRIM:
+            self._write("control", lambda tx: control.trim_job(tx, target, value))
+            return self.job(target)
         self._write("control", lambda tx: control.command_job(tx, target, command, value))
         return self.job(target)
 

@@ -4,9 +4,12 @@ from collections.abc import Collection, Sequence
 
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand
-from rushes.ledger.rules import apply_command, check_worker
+from rushes.ledger.rules import apply_command, check_forget, check_worker
 from rushes.ledger.sql.job_row import JobRow, JobRows
 from rushes.ledger.sql.transaction import Row, Transaction
+
+# What is dropped with a job, in this order: the job itself last, because others point to it.
+_FORGOTTEN = ("logs", "needs", "key_needs", "specs", "tasks", "events", "drafts", "debts", "change", "texts", "job")
 
 
 def command_worker(tx: Transaction, id: str, command: JobCommand) -> None:
@@ -43,6 +46,31 @@ def command_job(tx: Transaction, id: str, command: JobCommand, value: int) -> No
     if command is JobCommand.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
         tx.run("take_leases", **job.keys)
     jobs.save()
+
+
+def trim_job(tx: Transaction, id: str, seconds: int) -> None:
+    """Drop events and log lines that are at least so old, but for the last event.
+
+    Raises:
+        NotFound: no such job.
+    """
+    job = JobRows(tx).find(id)
+    before = job.at - 1000 * seconds
+    tx.run("trim_events", job=job.number, last=job.last_event, before=before)
+    tx.run("trim_logs", **job.keys, before=before)
+
+
+def forget_job(tx: Transaction, id: str) -> None:
+    """Drop a finished job.
+
+    Raises:
+        NotFound: no such job.
+        Refused: it is not finished.
+    """
+    job = JobRows(tx).find(id)
+    check_forget(id, job.state)
+    for name in _FORGOTTEN:
+        tx.run(f"forget_{name}", **job.keys, job=job.number, id=id)
 
 
 def revive(tx: Transaction, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:

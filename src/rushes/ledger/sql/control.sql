@@ -67,3 +67,53 @@ WHERE key = ANY (:keys);
 -- Revived tasks without unmet needs are ready.
 UPDATE rushes.task SET state = 'ready', parked = :parked
 WHERE key = ANY (:keys) AND state = 'waiting' AND unmet = 0 RETURNING key;
+
+-- name: trim_events
+-- Events up to the last one that is so old are dropped; the job's last one stays.
+DELETE FROM rushes.event WHERE job = :job AND seq < :last
+    AND seq <= (SELECT max(seq) FROM rushes.event WHERE job = :job AND at <= :before);
+
+-- name: trim_logs
+-- Log lines of a job that are so old.
+DELETE FROM rushes.log WHERE at <= :before
+    AND task IN (SELECT id FROM rushes.task WHERE key BETWEEN :first AND :last);
+
+-- name: forget_logs
+-- Log lines of a job.
+DELETE FROM rushes.log WHERE task IN (SELECT id FROM rushes.task WHERE key BETWEEN :first AND :last);
+
+-- name: forget_needs
+-- What tasks of a job need, and who needs one of them: it waits for nobody, as for a task that never was.
+DELETE FROM rushes.need WHERE task BETWEEN :first AND :last OR ref BETWEEN :first AND :last;
+
+-- name: forget_key_needs
+-- Blob keys that tasks of a job need.
+DELETE FROM rushes.need_key WHERE task BETWEEN :first AND :last;
+
+-- name: forget_specs
+-- What tasks of a job were asked to do.
+DELETE FROM rushes.task_spec WHERE task BETWEEN :first AND :last;
+
+-- name: forget_tasks
+-- Tasks of a job.
+DELETE FROM rushes.task WHERE key BETWEEN :first AND :last;
+
+-- name: forget_events
+-- Events of a job.
+DELETE FROM rushes.event WHERE job = :job;
+
+-- name: forget_drafts
+-- Drafts of a job.
+DELETE FROM rushes.draft WHERE job = :job;
+
+-- name: forget_debts
+-- Names that a job owes.
+DELETE FROM rushes.debt WHERE job = :id;
+
+-- name: forget_texts
+-- The texts of a job.
+DELETE FROM rushes.job_text WHERE job = :job;
+
+-- name: forget_job
+-- A job.
+DELETE FROM rushes.job WHERE number = :job;

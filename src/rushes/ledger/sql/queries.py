@@ -11,7 +11,7 @@ from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.port import Page
-from rushes.ledger.rules import no_job
+from rushes.ledger.rules import no_job, with_truncation
 from rushes.ledger.sql.job_row import PLACE, PLACE_BITS
 from rushes.ledger.sql.transaction import Reader, Row
 
@@ -77,7 +77,8 @@ def events(
         )
     asked = {"types": [type.value for type in types], "every": not types, "task": task}
     rows = reader.all("events", job=job, after=after, limit=limit, **asked)
-    return tuple(Event(job, seq, EventType(type), iso(at), of, json.loads(body)) for seq, type, at, of, body in rows)
+    found = [Event(job, seq, EventType(type), iso(at), of, json.loads(body)) for seq, type, at, of, body in rows]
+    return tuple(found) if types or task else with_truncation(found, after, limit)
 
 
 def workers(reader: Reader) -> tuple[Worker, ...]:

@@ -30,7 +30,7 @@ FROM job WHERE id = :id AND last_event = 0;
 INSERT INTO task_spec (task, spec) SELECT number << 20, :spec FROM job WHERE id = :id AND last_event = 0;
 INSERT INTO event (job, seq, type, at, body)
 SELECT number, 1, 'submitted', :at, :body FROM job WHERE id = :id AND last_event = 0;
-UPDATE job SET last_event = 1, changed = (SELECT max(changed) + 1 FROM job)
+UPDATE job SET last_event = 1, changed = (SELECT max(number) + 1 FROM change)
 WHERE id = :id AND last_event = 0 RETURNING created;
 
 -- name: finish
@@ -64,7 +64,7 @@ UPDATE job SET state = :state, priority = :priority, paused = :paused, cancelled
     total = :total, done = :done, dead = :dead, live = :live, losses = :losses, failures = :failures,
     last_event = :last_event, finished = :finished,
     started = coalesce(started, (SELECT task.started FROM task WHERE task.key = job.number << 20)),
-    changed = CASE WHEN :changed THEN (SELECT max(changed) + 1 FROM job) ELSE changed END
+    changed = CASE WHEN :changed THEN (SELECT max(number) + 1 FROM change) ELSE changed END
 WHERE number = :number;
 
 -- name: changed
@@ -100,3 +100,8 @@ UPDATE worker SET until = 0 WHERE NOT over;
 -- name: end_all_backoffs
 -- Times of another boot mean nothing here: what waits for one is due.
 UPDATE task SET due = 0 WHERE due IS NOT NULL;
+
+-- name: forget_change
+-- The highest change number is kept: readers have seen it, and none comes twice.
+INSERT INTO home (name, value) SELECT 'changed', max(number) FROM change WHERE :job > 0
+ON CONFLICT DO UPDATE SET value = excluded.value;

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from rushes.domain.errors import Refused
-from rushes.domain.event import Event
+from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
@@ -260,6 +260,7 @@ def _told(event: Event) -> dict[str, Any]:
     data = event.data
     stage, chunk = str(data.get("stage", "")), data.get("chunk")
     said = [str(data[name]) for name in ("kind", "message", "reason", "to", "state") if data.get(name)]
+    said += [f"events before {data['before']} are no longer kept"] if event.type is EventType.TRUNCATED else []
     if took := float(data.get("seconds") or 0):
         said.insert(0, f"in {took:.1f} s")
     return {
