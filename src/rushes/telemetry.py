@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from rushes.domain.text import clean_text
+
 _FIELDS = ("job", "task", "stage", "chunk", "attempt", "worker")
 log = logging.getLogger("rushes")
 
@@ -31,7 +33,7 @@ class JsonLines(logging.Formatter):
         doc |= {name: getattr(record, name) for name in _FIELDS if getattr(record, name, None) is not None}
         if record.exc_info:
             doc["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(doc, ensure_ascii=False)
+        return clean_text(json.dumps(doc, ensure_ascii=False))
 
 
 def log_to(stream: Any = None, level: str = "warning") -> None:

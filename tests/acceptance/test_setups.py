@@ -2,6 +2,7 @@
 
 import itertools
 import multiprocessing
+import os
 import random
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from rushes.ledger.clock import boot_seconds
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
+from rushes.library import JobRequest, Library
 from rushes.wiring import open_home
 from rushes.wiring.workers import worker
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
@@ -84,6 +86,23 @@ def test_a_film_goes_through(setup: str, sites: Callable[[str], Site]) -> None:
     site = sites(setup)
     assert site.reference.bad == ()
     assert set(POINTS) <= set(site.visits)
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_a_film_whose_name_is_no_text_goes_through(
+    setup: str, all_servers: Servers, toy_film: Path, tmp_path: Path
+) -> None:
+    film = tmp_path / os.fsdecode(b"caf\xe9.mp4")
+    film.write_bytes(toy_film.read_bytes())
+    (tmp_path / ".rushes").mkdir()
+    (tmp_path / ".rushes" / "rushes.toml").write_text(all_servers.settings(setup, f"names-{setup[-2:]}"))
+    with Library(tmp_path / ".rushes") as library:
+        assert library.run([tmp_path], JobRequest(only=("shots",)), slots=1).exit_code == 0
+        video = library.videos.find(film.name)
+        assert (video.name, video.path) == ("caf\ufffd.mp4",) * 2
+        library.paths.add(str(film))
+        assert [place.doc["path"] for place in library.paths.all()] == [str(film)]
+        assert film.with_suffix(".csv") in [file.path for file in library.videos.write_sidecars(video)]
 
 
 def test_postgres_and_sqlite_see_the_same_to_the_byte(sites: Callable[[str], Site], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from rushes.annotations.people import marks_in
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, is_id, short
+from rushes.domain.text import clean_text
 from rushes.exports import sidecar
 from rushes.home import Home
 from rushes.index import changes
@@ -204,4 +205,4 @@ def _created(home: Home, video: str, made_at: datetime) -> str:
 def _film(home: Home, path: Path, facts: dict[str, JSON]) -> str:
     """The film beside it, as paths of this home are written."""
     film = path.with_name(Path(str(facts.get("name") or "")).name or path.name)
-    return str(film.relative_to(home.originals) if film.is_relative_to(home.originals) else film)
+    return clean_text(str(film.relative_to(home.originals) if film.is_relative_to(home.originals) else film))

@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from rushes.domain.text import clean_text
+
 
 class RushesError(Exception):
     """An error that is reported to people in plain words."""
@@ -11,8 +13,8 @@ class RushesError(Exception):
     verdict: ClassVar[str] = "may work next time"
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.advice = hint or self.hint
+        super().__init__(clean_text(message))
+        self.advice = clean_text(hint) if hint else self.hint
 
 
 class TryAgain(RushesError):

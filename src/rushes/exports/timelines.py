@@ -11,6 +11,7 @@ from urllib.parse import quote
 from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
+from rushes.domain.text import clean_text
 
 _MAX_OFFSET = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/17 off, a dropped frame is 1
 
@@ -57,7 +58,7 @@ def otio(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
     else:
         whole, rate = film.span.end - film.span.start, 1 / film.span.base
         cuts = [(s.start - film.span.start, s.end - film.span.start) for s in shots]
-    media: JSON = {"OTIO_SCHEMA": "ExternalReference.1", "name": _valid(film.name), "target_url": _url(film.path)}
+    media: JSON = {"OTIO_SCHEMA": "ExternalReference.1", "name": clean_text(film.name), "target_url": _url(film.path)}
     media |= {"available_range": _range(0, whole, rate), "metadata": {}}
     clips = [_clip(f"{film.name} {n}", _range(a, b, rate), media) for n, (a, b) in enumerate(cuts, 1)]
     return (json.dumps(_timeline(film.name, clips), indent=2) + "\n").encode("ascii")
@@ -94,12 +95,12 @@ def _ascii(text: str, longest: int) -> str:
 def _timeline(name: str, clips: list[JSON]) -> JSON:
     track = {"OTIO_SCHEMA": "Track.1", "kind": "Video", **_item("V1"), "children": clips}
     stack = {"OTIO_SCHEMA": "Stack.1", **_item("tracks"), "children": [track]}
-    head: JSON = {"OTIO_SCHEMA": "Timeline.1", "name": _valid(name), "global_start_time": None, "metadata": {}}
+    head: JSON = {"OTIO_SCHEMA": "Timeline.1", "name": clean_text(name), "global_start_time": None, "metadata": {}}
     return head | {"tracks": stack}
 
 
 def _clip(name: str, source_range: JSON, media: JSON) -> JSON:
-    return {"OTIO_SCHEMA": "Clip.1", **_item(_valid(name)), "source_range": source_range, "media_reference": media}
+    return {"OTIO_SCHEMA": "Clip.1", **_item(clean_text(name)), "source_range": source_range, "media_reference": media}
 
 
 def _item(name: str) -> dict[str, JSON]:
@@ -111,10 +112,6 @@ def _range(start: int, end: int, rate: Fraction) -> JSON:
         {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(value)} for value in (start, end - start)
     )
     return {"OTIO_SCHEMA": "TimeRange.1", "start_time": at, "duration": length}
-
-
-def _valid(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def _url(path: str) -> str:

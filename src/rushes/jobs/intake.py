@@ -9,6 +9,7 @@ from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
+from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_supported
 from rushes.home import Home
@@ -16,7 +17,7 @@ from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
 from rushes.jobs.models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
-from rushes.jobs.submit import display_name, request_id_of, submit
+from rushes.jobs.submit import request_id_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
@@ -177,5 +178,5 @@ def _check_language(tag: str) -> None:
 def _left_out(entry: SkippedFile) -> IntakeResult:
     if not entry.fault:
         return IntakeResult(entry.path, skipped=entry.reason)
-    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Give files or folders with videos.")
+    no = Refused(f"{clean_text(entry.path)}: {entry.reason}", "Give files or folders with videos.")
     return IntakeResult(entry.path, error=entry.cause or no)

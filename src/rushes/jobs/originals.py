@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, RushesError, SourceMissing
@@ -9,6 +10,7 @@ from rushes.domain.job import Job
 from rushes.domain.keys import task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
+from rushes.domain.text import LOST, clean_text
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.home import Home
 from rushes.index.port import Video
@@ -43,13 +45,22 @@ def is_unchanged(home: Home, source: Fingerprint) -> bool:
 
 
 def with_current_path(home: Home, video: Video) -> Video:
-    """The video with the path at which it lies now, if it lies anywhere."""
+    """The video with the path at which it lies now, as people read it, if it lies anywhere."""
     if len(video.paths) < 2:
         return video
     try:
-        return replace(video, path=original(home, video).spec.source.path)
+        return replace(video, path=clean_text(original(home, video).spec.source.path))
     except RushesError:
         return video
+
+
+def current_path(home: Home, video: Video) -> Path:
+    """The file at which it lies now: people read its path as clean text, which may lack bytes of its name."""
+    path = with_current_path(home, video).path
+    if LOST not in path:
+        return home.originals / path
+    sources = (place.spec.source.path for place in list_originals(home, video))
+    return home.originals / next((source for source in sources if clean_text(source) == path), path)
 
 
 def manifest_of(home: Home, job: str, stage: str, output: str) -> Manifest | None:

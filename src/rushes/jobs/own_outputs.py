@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rushes.blobs.documents import address
 from rushes.domain.keys import short
+from rushes.domain.text import clean_text
 from rushes.files import copy_whole
 from rushes.home import Home
-from rushes.jobs.submit import display_name
 from rushes.sources.folder import fingerprint
 from rushes.sources.port import FoundFile
 from rushes.telemetry import effect
@@ -29,7 +29,7 @@ def copy_out(home: Home, source: Path, target: Path) -> None:
 def remember(home: Home, clip: Path) -> None:
     """A clip lies there now."""
     now = fingerprint(clip)
-    doc = {"path": display_name(now.path), "size": now.size, "mtime_ns": now.mtime_ns}
+    doc = {"path": clean_text(now.path), "size": now.size, "mtime_ns": now.mtime_ns}
     home.records.put(CLIP, home.owner, short(now.path), doc)
 
 

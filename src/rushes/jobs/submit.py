@@ -7,6 +7,7 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import JSON, digest, job_id
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Need
+from rushes.domain.text import clean_text
 from rushes.home import Home
 from rushes.ledger.port import Submitted
 from rushes.plan.planner import JobSpec, clip_task, first_task
@@ -35,16 +36,11 @@ def submit_clip(home: Home, job_spec: JobSpec, name: str, sha256: str, inputs: M
     return _send(home, task, job_spec, request, name, "clip", 100)
 
 
-def display_name(text: str) -> str:
-    """A file name that every store and screen can carry: bytes that are no text become a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _send(
     home: Home, first: Draft, job_spec: JobSpec, request: str, name: str, recipe: str, priority: int
 ) -> Submitted:
     job, owner = job_id(job_spec.owner, request), job_spec.owner
-    new = NewJob(job, owner, request, display_name(name), recipe, job_spec.to_text(), priority)
+    new = NewJob(job, owner, request, clean_text(name), recipe, job_spec.to_text(), priority)
     submitted = home.ledger.submit(new, first)
     home.transport.announce(first.lane, [first.id])
     return submitted

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import Job
+from rushes.domain.text import clean_text
 from rushes.index.port import Video
 from rushes.sources.folder import AUDIO, VIDEO
 
@@ -13,7 +14,7 @@ T = TypeVar("T", Video, Job)
 
 
 def goes_by(video: Video, name: str) -> bool:
-    """Whether a person who says this name means that video."""
+    """Whether a person who says this name, which is clean text, means that video."""
     if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, Path(video.name).stem):
         return True
     return any(_is_path(path, name) for path in video.paths)
@@ -22,7 +23,9 @@ def goes_by(video: Video, name: str) -> bool:
 def _is_path(path: str, name: str) -> bool:
     if name in (path, Path(path).name, Path(path).stem):
         return True
-    return "/" in name and Path(path).name == Path(name).name and Path(name).resolve().match(path)
+    if "/" not in name or Path(path).name != Path(name).name:
+        return False
+    return Path(clean_text(str(Path(name).resolve()))).match(path)
 
 
 def stem(video: Video) -> str:

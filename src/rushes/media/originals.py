@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from rushes.domain.errors import BadMedia, SourceChanged, SourceMissing
+from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 from rushes.files import open_without_links
 
@@ -24,7 +25,7 @@ class LocalOriginal:
     @property
     def name(self) -> str:
         """What people call it."""
-        return PurePath(self.taken_in.path).name
+        return clean_text(PurePath(self.taken_in.path).name)
 
     def open(self) -> BinaryIO:
         """The file, open to be read.

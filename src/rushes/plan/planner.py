@@ -12,6 +12,7 @@ from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, vid
 from rushes.domain.span import Span
 from rushes.domain.stage import Scope, StageSpec, stage_of
 from rushes.domain.task import Draft, Need
+from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.plan.grid import grid, trial_grid
 
@@ -121,7 +122,7 @@ def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
     doc = {known: getattr(facts, known) for known in ("sha256", "size", "container", "title", "shot_at")} | {
         "video": video_id(job_spec.owner, facts.sha256),
         "name": name,
-        "path": job_spec.source.path,
+        "path": clean_text(job_spec.source.path),
         "start": [facts.start.numerator, facts.start.denominator],  # media time that people see as zero
         "duration_us": int(facts.duration * 1_000_000),
         "width": width,

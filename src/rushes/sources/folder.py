@@ -159,7 +159,7 @@ def _kind(mode: int) -> str:
 def _unseen(path: Path, error: OSError | ValueError) -> SkippedFile:
     """The path itself cannot be read."""
     reason = _reason(error)
-    told = f"{os.fsencode(path).decode('utf-8', 'replace')}: {reason}"
+    told = f"{path}: {reason}"
     if isinstance(error, PermissionError):
         cause: Refused = NotAllowed(told, "Give this user read permission.")
     else:

@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.keys import JSON
+from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 
 MISSING = "no such file or folder"
@@ -36,7 +37,7 @@ class FoundFile:
     @property
     def name(self) -> str:
         """What people call it: the last part of its path."""
-        return PurePosixPath(self.path).name
+        return clean_text(PurePosixPath(self.path).name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
+from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 from rushes.files import sync
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, job_spec
-from rushes.jobs.submit import display_name, request_id_of
+from rushes.jobs.submit import request_id_of
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
@@ -56,7 +57,7 @@ class Uploads:
         ending = ending if ending in VIDEO + AUDIO else ".bin"
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self._folder / id / f"source{ending}"
-        label = display_name(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
+        label = clean_text(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
         job = self._expected(label, ending, Fingerprint(str(path), size, now), wanted)
         upload = Upload(id, label, size, job.job, job.key, str(path.relative_to(self._folder)), now, sha256)
         if bucket and part:

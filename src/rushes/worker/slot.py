@@ -24,6 +24,7 @@ from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, No
 from rushes.domain.keys import JSON, digest, manifest_key
 from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
+from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint, Footage
 from rushes.engines.port import Engine
 from rushes.files import DISK_FULL
@@ -100,7 +101,7 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
     return {
         "type": "failed",
         "kind": kind,
-        "message": message[:2000],
+        "message": clean_text(message[:2000]),
         "hint": hint,
         "verdict": verdict,
         "final": isinstance(error, NeverWorks),

@@ -11,6 +11,7 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job
 from rushes.domain.keys import is_id, short
 from rushes.domain.observation import Observation
+from rushes.domain.text import clean_text
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video, find_video
@@ -63,6 +64,7 @@ class Videos:
             NotFound: none, or more than one.
         """
         catch_up(self.home)
+        name = clean_text(name)
         found = [v for v in self._all() if goes_by(v, name)]
         exact = [v for v in found if name in (v.id, v.name, *v.paths)]
         return with_current_path(self.home, pick_one(name, exact or found, "video"))

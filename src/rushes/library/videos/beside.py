@@ -11,14 +11,14 @@ from rushes.blobs.documents import read_document
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON, short
+from rushes.domain.text import clean_text
 from rushes.exports import sidecar
 from rushes.exports.adjacent_files import adjacent_path, write_adjacent
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video, find_video
 from rushes.index.query import SHOT
-from rushes.jobs.originals import manifest_of, read_artifact, with_current_path
-from rushes.jobs.submit import display_name
+from rushes.jobs.originals import current_path, manifest_of, read_artifact
 from rushes.library.videos.export import everything, export
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Conflict
@@ -70,7 +70,7 @@ def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:
 
 def write_all(home: Home, video: Video) -> list[WrittenFile]:
     """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
-    film = home.originals / with_current_path(home, video).path
+    film = current_path(home, video)
     files: list[WrittenFile] = []
     for ending, kind in NAMES.items():
         try:
@@ -117,7 +117,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
             _write(home, owner, film, full, data) if full != path else WrittenFile(path, "it belongs to another film")
         )
     ours = {*(record.doc["sha256"] if record else ()), hashlib.sha256(data).hexdigest()}
-    doc = {"path": display_name(str(path)), "film": display_name(film.name), "sha256": sorted(ours)}
+    doc = {"path": clean_text(str(path)), "film": clean_text(film.name), "sha256": sorted(ours)}
     try:
         home.records.put(WRITTEN, owner, name, doc, expected=record.version if record else 0)
         write_adjacent(path, data, ours.__contains__)
@@ -131,8 +131,8 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
 
 def _is_of_another(film: Path, other: str) -> bool:
     """Whether a name was taken for a film of that name, which is still there: a.mp4 and a.mov share a stem."""
-    if not other or other == display_name(film.name):
+    if not other or other == clean_text(film.name):
         return False
     with contextlib.suppress(OSError):  # a folder that is gone is told when it is written to
-        return any(display_name(p.name) == other for p in film.parent.iterdir())
+        return any(clean_text(p.name) == other for p in film.parent.iterdir())
     return False

@@ -16,7 +16,7 @@ from rushes.home import Home
 from rushes.index.follower import SELECTION
 from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video
-from rushes.jobs.originals import manifest_of, read_artifact, read_probe, with_current_path
+from rushes.jobs.originals import current_path, manifest_of, read_artifact, read_probe
 from rushes.media import subtitles
 
 
@@ -99,7 +99,7 @@ def footage_of(home: Home, video: Video) -> timelines.TimelineMedia:
     facts = read_probe(home, home.ledger.job(video.job))
     if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
-    path = home.originals / with_current_path(home, video).path
+    path = current_path(home, video)
     return timelines.TimelineMedia(video.name, str(path), facts.video.span.moved(-facts.start), facts.video.rate)
 
 

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from rushes.domain.errors import NotAllowed
+from rushes.domain.text import clean_text
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.names import stem
 from rushes.library.paths import FoundFile, SkippedFile
@@ -89,7 +90,7 @@ class AddedShape:
         """From the library."""
         job = JobShape.of(added.job, active) if added.job else None
         error, hint = (str(added.error), added.error.advice) if added.error else ("", "")
-        return AddedShape(added.path, job, added.created, error, hint, added.skipped)
+        return AddedShape(clean_text(added.path), job, added.created, error, hint, added.skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +288,7 @@ def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
     """Look at a place without taking anything in."""
     path = library.paths.get(path_id)
     looked = library.paths.look(path, LOOKS + 1)
-    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, SkippedFile) and e.fault]
+    faults = [clean_text(f"{e.path}: {e.reason}") for e in looked if isinstance(e, SkippedFile) and e.fault]
     return PathCheck(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
 
 

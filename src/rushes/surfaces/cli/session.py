@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from rushes.domain.keys import JSON
+from rushes.domain.text import clean_text
 from rushes.surfaces.cli.screen import Cell, Column, Part, Screen
 
 
@@ -100,7 +101,7 @@ def to_json(value: object) -> JSON:
             return value.decode("utf-8", "replace")
         case date():
             return value.isoformat()
-        case Path() | BaseException():
-            return str(value)
+        case str() | Path() | BaseException():
+            return clean_text(str(value))
         case _:
             return value

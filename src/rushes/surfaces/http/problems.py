@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from rushes.domain import errors
 from rushes.domain.errors import NotFound, RushesError
+from rushes.domain.text import clean_text
 from rushes.library import UploadBusy
 from rushes.library.access.throttle import TooManyTries
 from rushes.library.idempotency import Conflict
@@ -51,12 +52,12 @@ def problem(
     """One problem document; 401, 429 and 503 say what to do next in their headers."""
     title = TITLES.get(status, "Not possible")
     code = code or "".join(word.capitalize() for word in title.split())
-    doc = {"type": "about:blank", "title": title, "status": status, "detail": _text(detail), "code": code}
+    doc = {"type": "about:blank", "title": title, "status": status, "detail": clean_text(detail), "code": code}
     retryable = status in {408, 423, 429, 503}
     said = dict(headers or {})
     if status in {429, 503}:
         said.setdefault("Retry-After", "5")
-    body = {**doc, "hint": _text(hint), "retryable": retryable, **more}
+    body = {**doc, "hint": clean_text(hint), "retryable": retryable, **more}
     return JSONResponse(body, status, said, media_type=TYPE)
 
 
@@ -96,7 +97,8 @@ async def _conflict(_request: Request, error: Exception) -> JSONResponse:
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     """What was sent is not sent back: it may be a secret, or no text at all."""
     assert isinstance(error, RequestValidationError)
-    faults = [{"at": ".".join(_text(str(p)) for p in e["loc"]), "message": _text(e["msg"])} for e in error.errors()]
+    told = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
+    faults = [{"at": clean_text(at), "message": clean_text(message)} for at, message in told]
     return problem(422, "the request is not what this expects", "See /openapi.json.", "Invalid", errors=faults[:20])
 
 
@@ -108,7 +110,3 @@ async def _plain(_request: Request, error: Exception) -> JSONResponse:
 async def _bug(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s: %s", request.method, request.url.path, error, exc_info=error)
     return problem(500, "something went wrong inside rushes", RushesError.hint, "Bug")
-
-
-def _text(value: str) -> str:
-    return value.encode("utf-8", "replace").decode("utf-8")

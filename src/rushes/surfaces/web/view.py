@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
+from rushes.domain.text import clean_text
 from rushes.surfaces import words
 from rushes.surfaces.http.cookies import cookie_of, drop_cookie, set_cookie
 from rushes.surfaces.http.deps import library_of
@@ -38,7 +39,7 @@ def render(request: Request, template: str, status: int = 200, **values: Any) ->
     said = unquote(cookie_of(request.scope, SAID))[:300]
     around = {"path": request.url.path, "asked": dict(request.query_params), "theme": _theme(request), "said": said}
     html = _templates().get_template(template).render(**around, running=_running(request), **values)
-    page = HTMLResponse(html, status, {"Cache-Control": "no-store"})
+    page = HTMLResponse(clean_text(html), status, {"Cache-Control": "no-store"})
     if said:
         drop_cookie(request, page, SAID)
     return page
@@ -48,7 +49,7 @@ def back(request: Request, said: str = "", to: str = "") -> RedirectResponse:
     """After an action: to the page it came from with its filters, or to another; `said` is shown there once."""
     answer = RedirectResponse(to or _came_from(request), 303)
     if said:
-        set_cookie(request, answer, SAID, quote(said[:300]), 60)
+        set_cookie(request, answer, SAID, quote(clean_text(said[:300])), 60)
     return answer
 
 
