@@ -108,12 +108,14 @@ def test_boxes_lie_over_the_picture(opened: Open, served: Serving, film: str) ->
 
 def test_a_correction_is_kept(opened: Open, served: Serving, film: str) -> None:
     page = ready(opened(served, f"/videos/{film}"))
+    page.get_by_role("button", name="Captions").click()
     line = page.locator(".transcript li").first
     line.hover()
     line.get_by_role("link", name="Correct this line").click()
     line.get_by_label("Transcript line").fill("And so, my fellow <b>Americans</b>: ask not")
     line.get_by_role("button", name="Save").click()
     expect(line.locator(".badge")).to_have_text("edited")
+    until(page, f"[...{FILM}.textTracks[0].cues ?? []].some((cue) => cue.text.includes('&lt;b'))")
     page.reload()
     expect(line.locator("[data-text]")).to_have_text("And so, my fellow <b>Americans</b>: ask not")
     assert page.locator(".transcript b").count() == 0

@@ -120,7 +120,7 @@ class Follower:
             name = None if record.deleted else str(record.doc.get("name") or "") or None
             self.index.apply(changes.VideoRename(record.owner, record.id, name))
         elif record.kind == CORRECTION:
-            correction = None if record.deleted else _correction(record)
+            correction = None if record.deleted else parse_correction(record)
             self.index.apply(changes.CorrectionUpdate(record.owner, record.id, correction))
         elif record.kind == SELECTION:
             video = record.id.rpartition(".")[0]
@@ -296,7 +296,8 @@ def _is_sidecar(result: IndexedResult) -> bool:
     return result.key.startswith(SIDECAR)
 
 
-def _correction(record: Record) -> Correction | None:
+def parse_correction(record: Record) -> Correction | None:
+    """What a record of a correction says; None if it is none."""
     try:
         doc = record.doc
         where = (str(doc["video"]), str(doc["kind"]), int(doc["start_us"]), int(doc["end_us"]))

@@ -18,6 +18,7 @@ from rushes.jobs.progress import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.names import stem
+from rushes.library.transcript import heard_in, speech_corrections
 from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Record
 
@@ -131,8 +132,8 @@ def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[str, st
     _check(video, wanted)
     origin, inputs = _proxy(home, video) if wanted.proxy else _original(home, video)
     inputs |= _transcript(home, video) if wanted.subtitles else {}
-    more = {"source": "proxy"} if wanted.proxy else {}
-    more |= {"subtitles": wanted.subtitles} if wanted.subtitles else {}
+    more: dict[str, JSON] = {"source": "proxy"} if wanted.proxy else {}
+    more |= _captions(home, video, wanted) if wanted.subtitles else {}
     span = {"start_us": wanted.start_us, "end_us": min(wanted.end_us, video.duration_us)}
     options: dict[str, JSON] = {**span, "padding_ms": wanted.padding_ms}
     clip_id = "clip_" + short([video.id, *options.values(), *more.values()])
@@ -159,10 +160,21 @@ def _want_again(home: Home, job: Job) -> None:
 
 
 def _transcript(home: Home, video: Video) -> dict[str, list[str]]:
-    for place in list_originals(home, video):
+    """The transcript of the run whose speech readers see, else the newest."""
+    seen = heard_in(home, video)
+    for place in sorted(list_originals(home, video), key=lambda place: place.job not in seen):
         if found := _results(home, place.job, ("transcript",)):
             return found
     raise Refused(f"{video.name} has no transcript yet", f"Run: rushes run {video.name}")
+
+
+def _captions(home: Home, video: Video, wanted: ClipRequest) -> dict[str, JSON]:
+    """How subtitles come, and what was corrected in the clip: another correction makes another clip."""
+    room = wanted.padding_ms * 1000
+    first, last = wanted.start_us - room, wanted.end_us + room
+    said = [c for c in speech_corrections(home, video) if c.start_us < last and c.end_us > first]
+    corrections = [[c.id, c.start_us, c.end_us, c.text] for c in said]
+    return {"subtitles": wanted.subtitles} | ({"corrections": corrections} if corrections else {})
 
 
 def _original(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:

@@ -9,6 +9,8 @@ from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
+from rushes.index.changes import Correction
+from rushes.index.corrections import corrected
 from rushes.media.clips.captions import add_track, burn_in, crop_cues
 from rushes.media.clips.clip import ClipFacts, ProxyFile, ProxyFiles, clip_from_proxy, cut_clip
 from rushes.media.clips.encoding import CRF
@@ -36,6 +38,7 @@ class Clip:
             "clip_id": "",
             "source": _SOURCES[0],
             "subtitles": _SUBTITLES[0],
+            "corrections": [],
         },
         reads_source=True,
         expiring=("clip",),
@@ -76,7 +79,9 @@ def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
     """The clip with what is said in it, as track or in the pictures; as it is where nobody speaks."""
     doc = work.input("transcript", "transcript").json("transcript.json")
     begin, length = (int(t * 1000) for t in (made.start - work.facts.start, made.end - made.start))
-    found = crop_cues(cues(Observation.from_json(line) for line in doc["lines"]), begin, length)
+    said = [Correction(id, work.video, "speech", *rest) for id, *rest in work.options["corrections"]]
+    lines = corrected([Observation.from_json(line) for line in doc["lines"]], said)
+    found = crop_cues(cues(lines), begin, length)
     if not found:
         return film
     out = work.temporary(".mp4")

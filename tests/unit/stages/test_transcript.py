@@ -6,9 +6,10 @@ from pathlib import Path
 
 from rushes.domain.observation import Observation, dump
 from rushes.domain.result import Artifact, Manifest
+from rushes.media.transcripts import spoken_time
 from rushes.stages.port import Input, Work
 from rushes.stages.speech.transcriber import split_lines
-from rushes.stages.transcript import Transcript, spoken_time
+from rushes.stages.transcript import Transcript
 from tests.memory_blobs import MemoryBlobs
 from tests.unit.speech_kit import PROVENANCE, make_work, results, sound_facts, words
 

@@ -21,7 +21,7 @@ from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import goes_by, pick_one
-from rushes.library.videos.beside import WrittenFile, write_all, write_sidecar, write_subtitles
+from rushes.library.videos.beside import WrittenFile, write_all, write_corrected, write_sidecar, write_subtitles
 from rushes.library.videos.export import PublishedFilm, export, shots_of
 from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
 from rushes.media.originals import LocalOriginal
@@ -101,9 +101,9 @@ class Videos:
         """What two runs say of a kind, side by side."""
         return compare(self.home, video, left, right, kind)
 
-    def export(self, video: Video, kind: str, out: str | Path | None = None) -> bytes:
+    def export(self, video: Video, kind: str, out: str | Path | None = None, language: str = "") -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
-        return export(self.home, video, kind, Path(out) if out else None)
+        return export(self.home, video, kind, Path(out) if out else None, language)
 
     # Files
     def source(self, video: Video) -> str:
@@ -179,22 +179,28 @@ class Videos:
         return remove_video(self.home, self.get(id), originals=originals)
 
     def correct(self, video: Video, start_us: int, end_us: int, text: str, kind: str = "speech") -> Record:
-        """Say what really stands at a place; an empty text says that nothing does."""
+        """Say what really stands at a place; an empty text says that nothing does. Files beside the film follow."""
         place = {"video": video.id, "start_us": start_us, "end_us": end_us}  # never a cluster or a row
         doc = {"kind": kind, "text": text, **place}
-        return self.home.records.put(CORRECTION, self.home.owner, "cor_" + short([kind, place]), doc)
+        record = self.home.records.put(CORRECTION, self.home.owner, "cor_" + short([kind, place]), doc)
+        write_corrected(self.home, video)
+        return record
 
     def corrections(self, video: Video) -> list[Record]:
         """What was corrected in it."""
         return list(self.home.all_records(CORRECTION, video.id))
 
     def undo_correction(self, id: str) -> None:
-        """Take a correction back.
+        """Take a correction back; files beside the film follow.
 
         Raises:
             NotFound: there is none.
         """
+        record = self.home.records.get(CORRECTION, self.home.owner, id)
         self.home.delete_record(CORRECTION, id)
+        video = find_video(self.home.index, self.home.owner, str(record.doc["video"])) if record else None
+        if video:
+            write_corrected(self.home, video)
 
     def select_run(self, video: Video, kind: str, run: str) -> Record:
         """Say which run counts for a kind of observations: one of its jobs, or "" for the newest.

@@ -18,14 +18,16 @@ from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video, find_video
 from rushes.index.query import SHOT
-from rushes.jobs.originals import current_path, manifest_of, read_artifact
+from rushes.jobs.originals import current_path, list_originals, manifest_of
+from rushes.library.transcript import spoken_languages
 from rushes.library.videos.export import everything, export
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Conflict
 from rushes.telemetry import log
 
 WRITTEN = "beside"  # the kind of record that remembers what we wrote where
-KINDS = {"srt": "subtitles.srt", "vtt": "subtitles.vtt"}
+SUBTITLES = ("srt", "vtt")
+CORRECTED = ("srt", "vtt", "txt", "words.json", "csv")  # endings of files that hold what is said
 NAMES = {
     "srt": "srt",
     "vtt": "vtt",
@@ -50,12 +52,11 @@ class WrittenFile:
 def write_subtitles(home: Home, job: Job) -> list[WrittenFile]:
     """Write the finished transcript's subtitles beside its film, unless that lies in a bucket."""
     manifest, source = manifest_of(home, job.id, "transcript", "transcript"), JobSpec.from_text(job.payload).source
-    language = str(manifest.facts.get("language", "")) if manifest else ""
-    if not manifest or not manifest.count or not language or source.far:
+    if not manifest or not manifest.facts.get("language") or source.far:
         return []
-    film = home.originals / source.path
-    texts = {kind: read_artifact(home, manifest, artifact) for kind, artifact in KINDS.items()}
-    return [_write(home, job.owner, film, adjacent_path(film, language, kind), text) for kind, text in texts.items()]
+    video, film = _video(home, job), home.originals / source.path
+    files = (file for kind in SUBTITLES for file in _files(home, video, film, kind)) if video else ()
+    return [_write(home, job.owner, film, path, data) for path, data in files]
 
 
 def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:
@@ -63,38 +64,72 @@ def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:
     source = JobSpec.from_text(job.payload).source
     if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
         return []
-    home.follower.catch_up()
-    video = find_video(home.index, job.owner, json.loads(job.facts)["video"])
-    return _sidecar(home, video, home.originals / source.path) if video else []
+    video, film = _video(home, job), home.originals / source.path
+    files = _files(home, video, film, sidecar.ENDING) if video else ()
+    return [_write(home, job.owner, film, path, data) for path, data in files]
 
 
 def write_all(home: Home, video: Video) -> list[WrittenFile]:
     """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
     film = current_path(home, video)
-    files: list[WrittenFile] = []
-    for ending, kind in NAMES.items():
-        try:
-            files.append(_write(home, video.owner, film, _named(film, video, ending), export(home, video, kind)))
-        except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
-            log.info("%s has no %s: %s", video.name, kind, e)
-    files += _sidecar(home, video, film)
+    files = [file for ending in (*NAMES, sidecar.ENDING) for file in _files(home, video, film, ending)]
     if video.poster and (data := read_document(home.blobs, video.poster)):
-        files.append(_write(home, video.owner, film, film.with_name(f"{film.stem}-poster.jpg"), data))
+        files.append((film.with_name(f"{film.stem}-poster.jpg"), data))
+    return [_write(home, video.owner, film, path, data) for path, data in files]
+
+
+def write_corrected(home: Home, video: Video) -> list[WrittenFile]:
+    """After a correction, write again what was written beside the film of this video and is there still."""
+    home.follower.catch_up()
+    files: list[WrittenFile] = []
+    sources = {place.spec.source.path for place in list_originals(home, video) if not place.spec.source.far}
+    for film in (home.originals / path for path in sorted(sources)):
+        for ending in (*CORRECTED, sidecar.ENDING):
+            found = [(path, data) for path, data in _files(home, video, film, ending) if _is_there(home, film, path)]
+            files += [_write(home, video.owner, film, path, data) for path, data in found]
     return files
 
 
-def _sidecar(home: Home, video: Video, film: Path) -> list[WrittenFile]:
+def _video(home: Home, job: Job) -> Video | None:
+    home.follower.catch_up()
+    return find_video(home.index, job.owner, json.loads(job.facts)["video"])
+
+
+def _files(home: Home, video: Video, film: Path, ending: str) -> list[tuple[Path, bytes]]:
+    """The files of one ending as they are now: none if there is nothing to write, subtitles for each language."""
+    try:
+        if ending == sidecar.ENDING:
+            return _sidecar(home, video, film)
+        if ending not in SUBTITLES:
+            return [(adjacent_path(film, "", ending), export(home, video, NAMES[ending]))]
+        spoken = spoken_languages(home, video) or [*video.languages[:1]]  # all of it may be corrected away
+        if len(spoken) < 2:
+            return [(adjacent_path(film, "".join(spoken), ending), export(home, video, ending))]
+        return [(adjacent_path(film, code, ending), export(home, video, ending, language=code)) for code in spoken]
+    except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
+        log.info("%s has no %s: %s", video.name, ending, e)
+        return []
+
+
+def _is_there(home: Home, film: Path, path: Path) -> bool:
+    """Whether a file of ours is there under this name, or under the one that the film's full name gives."""
+    return any(
+        name.is_file() and home.records.get(WRITTEN, home.owner, short(str(name)))
+        for name in (path, _full_name(film, path))
+    )
+
+
+def _full_name(film: Path, path: Path) -> Path:
+    """With the film's ending: for a film that shares its stem with another."""
+    return path.with_name(film.name + path.name.removeprefix(film.stem))
+
+
+def _sidecar(home: Home, video: Video, film: Path) -> list[tuple[Path, bytes]]:
     lines = [line for line in everything(home, video) if line.kind != PERSON]
     if all(line.kind == SHOT for line in lines):  # nothing that one would search for
         return []
     data = sidecar.write(_facts(home, video), lines, faces_document(home, video.id))
-    return [_write(home, video.owner, film, adjacent_path(film, "", sidecar.ENDING), data)]
-
-
-def _named(film: Path, video: Video, ending: str) -> Path:
-    """Subtitles carry their language; all else does not."""
-    language = next(iter(video.languages), "") if ending in KINDS else ""
-    return adjacent_path(film, language, ending)
+    return [(adjacent_path(film, "", sidecar.ENDING), data)]
 
 
 def _facts(home: Home, video: Video) -> dict[str, JSON]:
@@ -111,7 +146,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
     name = short(str(path))
     record = home.records.get(WRITTEN, owner, name)
     if record and _is_of_another(film, str(record.doc.get("film") or "")):
-        full = path.with_name(film.name + path.name.removeprefix(film.stem))
+        full = _full_name(film, path)
         log.warning("%s already belongs to %s: writing %s instead", path.name, record.doc["film"], full.name)
         return (
             _write(home, owner, film, full, data) if full != path else WrittenFile(path, "it belongs to another film")

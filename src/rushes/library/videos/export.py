@@ -1,9 +1,10 @@
 """A video's results in forms that other tools read."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -13,15 +14,14 @@ from rushes.domain.span import Span
 from rushes.exports import chapters, tables, timelines
 from rushes.exports.adjacent_files import check_output_path
 from rushes.home import Home
-from rushes.index.follower import SELECTION
 from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video
 from rushes.jobs.originals import current_path, manifest_of, read_artifact, read_probe
-from rushes.media import subtitles
+from rushes.library.transcript import FILES, export_transcript
 
 
-def export(home: Home, video: Video, kind: str, out: Path | None = None) -> bytes:
-    """The bytes of one export, written to a file as well if one is named.
+def export(home: Home, video: Video, kind: str, out: Path | None = None, language: str = "") -> bytes:
+    """The bytes of one export, written to a file as well if one is named; a transcript also in one language alone.
 
     Raises:
         Refused: there is no such kind, or the file cannot be written.
@@ -31,7 +31,7 @@ def export(home: Home, video: Video, kind: str, out: Path | None = None) -> byte
         raise Refused(f"unknown export {kind!r}", f"Choose from: {', '.join(KINDS)}")
     if out:
         check_output_path(out, ENDINGS.get(kind, (f".{kind}",)))
-    data = KINDS[kind](home, video)
+    data = export_transcript(home, video, kind, language) if language and kind in FILES else KINDS[kind](home, video)
     if out:
         out.write_bytes(data)
     return data
@@ -55,23 +55,6 @@ def _artifact(home: Home, video: Video, stage: str, output: str, name: str) -> b
         if manifest := manifest_of(home, job, stage, output):
             return read_artifact(home, manifest, name)
     raise NotFound(f"{video.name} has no {stage} yet", f"Run: rushes run {video.path}")
-
-
-def _text(name: str, again: Callable[[Sequence[Observation]], str]) -> Callable[[Home, Video], bytes]:
-    """As the transcript was made; made again of what is shown now where somebody corrected it or chose another run."""
-
-    def made(home: Home, video: Video) -> bytes:
-        lines = _lines(home, video)
-        if any(line.extra.get("corrected") for line in lines) or has_selected_run(home, video):
-            return again(lines).encode()
-        return _artifact(home, video, "transcript", "transcript", name)
-
-    return made
-
-
-def has_selected_run(home: Home, video: Video) -> bool:
-    """Whether somebody said which run of its speech counts."""
-    return any(home.records.get(SELECTION, video.owner, f"{of}.speech") for of in (video.id, "*"))
 
 
 def _lines(home: Home, video: Video) -> tuple[Observation, ...]:
@@ -115,10 +98,7 @@ ENDINGS = {
     "jsonl": (".jsonl", ".ndjson"),
 }
 KINDS: dict[str, Callable[[Home, Video], bytes]] = {
-    "srt": _text("subtitles.srt", lambda lines: subtitles.srt(subtitles.cues(lines))),
-    "vtt": _text("subtitles.vtt", lambda lines: subtitles.vtt(subtitles.cues(lines))),
-    "txt": _text("transcript.txt", subtitles.text),
-    "json": lambda home, video: _artifact(home, video, "transcript", "transcript", "transcript.json"),
+    **{kind: partial(export_transcript, kind=kind) for kind in FILES},
     "words": lambda home, video: tables.as_words(_lines(home, video), video.name),
     "csv": lambda home, video: tables.as_csv(_ranges(home, video), video.name),
     "jsonl": lambda home, video: tables.as_json_lines(everything(home, video), video.name),

@@ -106,6 +106,17 @@ export class Player {
     localStorage.setItem(CAPTIONS, track.mode === "showing" ? "1" : "0");
   }
 
+  // Captions as they are now, after a correction.
+  renewCaptions() {
+    const old = this.video?.querySelector("track");
+    if (!old) return;
+    const track = old.cloneNode();
+    track.src = `${old.getAttribute("src").split("?")[0]}?at=${Date.now()}`;
+    const { mode } = old.track;
+    old.replaceWith(track);
+    track.track.mode = mode;
+  }
+
   mute() {
     this.video.muted = !this.video.muted;
     this.press("mute", this.video.muted);

@@ -112,6 +112,7 @@ export class Transcript {
         text.textContent = said || "(nothing)";
         this.words.delete(body.start_us);
         this.mark(place);
+        this.player.renewCaptions();
         toast("Corrected. Search and subtitles are updated.");
         close();
       }
