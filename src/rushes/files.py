@@ -7,22 +7,36 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
 
-from rushes.domain.errors import NoRoom, RushesError
+from rushes.domain.errors import NoRoom, Refused, RushesError
 
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}  # exFAT, another user's file
+PRIVATE_FOLDER, PRIVATE_FILE, PRIVATE_BLOB = 0o700, 0o600, 0o400  # of a home: nobody else can look into it
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO must not hang the reader
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # to what lies in a folder
 
 _PAUSE = 0.02  # seconds between two tries to get a lock
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def local_path(text: str | Path, hint: str = "Write a path of this machine.") -> Path:
+    """The path that a text is; an address such as s3://bucket is none, and never becomes a folder of that name.
+
+    Raises:
+        Refused: it has a scheme.
+    """
+    if _SCHEME.match(str(text)):
+        raise Refused(f"{text} is not a path of this machine", hint)
+    return Path(text)
 
 
 def open_without_links(top: Path, path: str) -> int:
@@ -83,10 +97,35 @@ def replacing(target: Path, commit: AbstractContextManager[object] | None = None
         part.unlink(missing_ok=True)
 
 
-def write_whole(target: Path, data: bytes, mode: int = 0o666) -> None:
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter, whatever the umask; one that is there stays as it is."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(PRIVATE_FOLDER)
+        folder.chmod(PRIVATE_FOLDER)
+
+
+def open_private(file: Path, flags: int) -> int:
+    """Open a file, which only its owner can read if it is new, whatever the umask."""
+    flags |= os.O_CREAT | os.O_CLOEXEC
+    try:
+        return _new(file, flags | os.O_EXCL, PRIVATE_FILE)
+    except FileExistsError:
+        return os.open(file, flags, PRIVATE_FILE)
+
+
+def _new(file: str | Path, flags: int, mode: int, folder: int | None = None) -> int:
+    """A new file; one for its owner alone has just that mode, others as the umask wants."""
+    opened = os.open(file, flags, mode, dir_fd=folder)
+    if not mode & 0o077:
+        os.fchmod(opened, mode)
+    return opened
+
+
+def write_whole(target: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
     """Write a file in one step."""
     with replacing(target) as part:
-        file = os.open(part, NEW, mode)
+        file = _new(part, NEW, mode)
         try:
             write_all(file, data)
         finally:
@@ -107,6 +146,14 @@ def copy_whole(source: Path, target: Path, commit: AbstractContextManager[object
         if error.errno in DISK_FULL:
             raise NoRoom(f"there is no room for {target.name}") from error
         raise
+
+
+def copy_private(source: Path, target: Path, check: Callable[[Path], None] = lambda _part: None) -> None:
+    """Copy a file in one step for its owner alone; a link is not followed, and `check` sees the copy first."""
+    with os.fdopen(os.open(source, READ), "rb") as given, replacing(target) as part:
+        with os.fdopen(open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
+            shutil.copyfileobj(given, out)
+        check(part)
 
 
 def write_all(file: int, data: bytes | memoryview) -> None:
@@ -164,7 +211,7 @@ def try_lock(file: int | IO[bytes] | IO[str], patience: float = 0.0) -> bool:
 @contextlib.contextmanager
 def locked(path: Path, patience: float | None = None) -> Iterator[bool]:
     """Hold a lock file, waiting for ever or for so many seconds; False if another process has it still."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    file = open_private(path, os.O_RDWR)
     try:
         if patience is None:
             wait_for_lock(file)
@@ -186,7 +233,7 @@ def locked_or_refused(path: Path, refusal: RushesError) -> Iterator[None]:
 
 def create_locked(name: str | Path, mode: int = 0o666, folder: int | None = None) -> int | None:
     """A new file that we hold: whoever can lock it knows that its writer is gone. None if one took it for such."""
-    file = os.open(name, NEW, mode, dir_fd=folder)
+    file = _new(name, NEW, mode, folder)
     wait_for_lock(file)
     if os.fstat(file).st_nlink:
         return file

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
@@ -10,12 +11,16 @@ from typing import Any
 
 import platformdirs
 
-from rushes.domain.errors import Refused
+from rushes.domain.errors import Refused, WrongHome
+from rushes.files import local_path
 
 HOME_NAME = ".rushes"
 _PROFILES = ("fast", "balanced", "high_quality")
 _LEVELS = ("debug", "info", "warning", "error")
 _SECRET = frozenset({"s3_secret", "token", "webhook_secret"})
+# What a home may set before somebody trusts it: nothing that reaches out, lets in, or loosens a limit.
+_HARMLESS = frozenset({"owner", "profile", "recipe", "chunk_seconds", "slots", "threads", "lanes", "slot_tasks",
+                       "drain_seconds", "keep_days", "clip_days", "log_level", "beside", "audit_days"})  # fmt: skip
 _DRIVER = re.compile(r"(?<=^postgres)\+\w+(?=://)|(?<=^postgresql)\+\w+(?=://)")  # SQLAlchemy's, of no use to us
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
@@ -98,18 +103,19 @@ class Loaded:
         return Loaded(replace(self.settings, **given), {**self.origin, **origins})
 
 
-def load(home: Path | None = None, env: Mapping[str, str] | None = None) -> Loaded:
+def load(home: Path | None = None, env: Mapping[str, str] | None = None, *, trusted: bool = True) -> Loaded:
     """Read rushes.toml of the user and of the home, then the environment.
 
     Raises:
         Refused: a name that does not exist or a value of the wrong kind; says where.
+        WrongHome: the home is not trusted, and sets what only a trusted one may.
     """
     env = os.environ if env is None else env
     values: dict[str, Any] = {}
     origin = {f.name: "default" for f in fields(Settings)}
-    for file in (user_file(), *([home / "rushes.toml"] if home else [])):
-        if file.is_file():
-            _take(values, origin, _read(file), str(file))
+    files = {user_file(): True} | ({home / "rushes.toml": trusted} if home else {})
+    for file, is_trusted in files.items():
+        _take(values, origin, read_file(file, trusted=is_trusted), str(file))
     for name, value in _from_env(env).items():
         variable = next(v for v in _variables(name) if v in env)
         _take(values, origin, {name: value}, variable)
@@ -147,7 +153,7 @@ def user_file() -> Path:
 
 def models_folder(settings: Settings) -> Path:
     """Where weights are kept."""
-    return Path(settings.models) if settings.models else Path(platformdirs.user_cache_dir("rushes")) / "models"
+    return local_path(settings.models) if settings.models else Path(platformdirs.user_cache_dir("rushes")) / "models"
 
 
 def own_model(settings: Settings, capability: str) -> str:
@@ -157,13 +163,34 @@ def own_model(settings: Settings, capability: str) -> str:
 
 def find_home(start: Path, named: str | Path | None = None) -> Path:
     """The home: the one named, else the nearest `.rushes/` upwards, else the user's library."""
-    named = named or os.environ.get("RUSHES_HOME")
-    if named:
-        return Path(named).expanduser().absolute()
-    for folder in (start.absolute(), *start.absolute().parents):
-        if (folder / HOME_NAME).is_dir():
-            return folder / HOME_NAME
+    if named := named or os.environ.get("RUSHES_HOME"):
+        return named_home(named)
+    return _nearest(start) or own_library()
+
+
+def is_named(named: str | Path | None) -> bool:
+    """Whether a person chose the home that `find_home` answers: named it, or has it as the own library."""
+    return bool(named or os.environ.get("RUSHES_HOME")) or not _nearest(Path.cwd())
+
+
+def _nearest(start: Path) -> Path | None:
+    above = (folder / HOME_NAME for folder in (start.absolute(), *start.absolute().parents))
+    return next((home for home in above if home.is_dir()), None)
+
+
+def own_library() -> Path:
+    """The user's library: the home where no other is found or named."""
     return Path(platformdirs.user_data_dir("rushes")) / "home"
+
+
+def named_home(named: str | Path) -> Path:
+    """The home that somebody names.
+
+    Raises:
+        Refused: it is no path of this machine.
+    """
+    hint = 'A home is a folder. Its results can be in a bucket: set blobs = "s3://bucket/prefix" in its rushes.toml.'
+    return local_path(named, hint).expanduser().absolute()
 
 
 def _variables(name: str) -> tuple[str, ...]:
@@ -175,11 +202,19 @@ def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
     return {f.name: env[v] for f in fields(Settings) for v in reversed(_variables(f.name)) if v in env}
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_file(file: Path, *, trusted: bool) -> dict[str, Any]:
+    """What a rushes.toml says, nothing if there is none. Raises as `load`."""
+    if not file.is_file():
+        return {}
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        found = tomllib.loads(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise Refused(f"{file}: {e}", "Correct the file, or remove it to use the defaults.") from e
+    risky = ", ".join(sorted(found.keys() - _HARMLESS))
+    if risky and not trusted:
+        hint = f"Check that file. If you trust whoever wrote it, run: rushes trust {shlex.quote(str(file.parent))}"
+        raise WrongHome(f"{file} sets {risky}, and this home is not trusted", hint)
+    return found
 
 
 def _take(values: dict[str, Any], origin: dict[str, str], found: Mapping[str, Any], where: str) -> None:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from rushes.blobs.local_disk import TEMP
 from rushes.domain.errors import NoRoom
-from rushes.files import DISK_FULL, create_locked, remove_abandoned, sync
+from rushes.files import DISK_FULL, PRIVATE_FILE, create_locked, make_private, remove_abandoned, sync
 
 _IN_USE = 60.0  # seconds since it was asked for: whoever asked may not have opened it yet
 
@@ -20,7 +20,8 @@ class LocalCache:
 
     def __init__(self, folder: Path, most: int) -> None:
         """`most` is how many bytes may lie here, besides what was asked for within a minute."""
-        (folder / TEMP).mkdir(parents=True, exist_ok=True)
+        make_private(folder)
+        make_private(folder / TEMP)
         self.folder = folder
         self._most = most
         for left in (folder / TEMP).iterdir():
@@ -61,7 +62,7 @@ class LocalCache:
     @contextlib.contextmanager
     def _temp(self) -> Iterator[tuple[Path, BinaryIO]]:
         path = self.folder / TEMP / secrets.token_hex(8)
-        while (file := create_locked(path)) is None:
+        while (file := create_locked(path, PRIVATE_FILE)) is None:
             pass  # another process took it for abandoned before it was locked: once is rare
         try:
             with os.fdopen(file, "wb") as out:

@@ -30,12 +30,15 @@ def written(blobs: Blobs, name: str) -> bytes | None:
 
 
 def parse_manifest(data: bytes, key: str) -> Manifest:
-    """The manifest that these bytes of a result are.
+    """The manifest that these bytes are; `key` is its result's, or its own in the store.
 
     Raises:
-        DamagedBlob: they are none.
+        DamagedBlob: they are none, or that of another result.
     """
     try:
-        return Manifest.from_json(json.loads(data))
+        manifest = Manifest.from_json(json.loads(data))
     except (ValueError, KeyError, TypeError) as e:
         raise DamagedBlob(f"the manifest of result {key} is damaged") from e
+    if manifest.key != key.rpartition("/")[2].removesuffix(".json"):
+        raise DamagedBlob(f"the manifest of result {key} is that of {str(manifest.key)[:80]!r}")
+    return manifest

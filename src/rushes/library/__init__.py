@@ -8,18 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from rushes import home_folder
 from rushes.annotations import sidecars
 from rushes.annotations.people import People
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
+from rushes.blobs.port import Blobs
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, Forecast, estimate, forecast, job_estimate
+from rushes.files import local_path
 from rushes.home import Home, machine, version
 from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
 from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
-from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock, restore
+from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock
 from rushes.jobs.maintenance.gc import GcReport, gc
+from rushes.jobs.maintenance.restore import restore
 from rushes.jobs.maintenance.verify import Damage, VerifyReport
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
 from rushes.library.clips import Clip, ClipRequest, Clips
@@ -33,12 +37,12 @@ from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
 from rushes.library.work.progress import RunProgress, RunReport
 from rushes.plan.recipes import RECIPES, stages_of
-from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, list_settings
+from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, is_named, list_settings, load, named_home
 from rushes.uploads.direct import SignedPart
 from rushes.uploads.expected import ExpectedUpload, expect_upload
 from rushes.uploads.service import Uploads, UploadWriter
 from rushes.uploads.staging import Upload, UploadBusy
-from rushes.wiring import open_home
+from rushes.wiring import open_home, stores_of
 from rushes.wiring.setup import folder_blobs, needed
 from rushes.worker.scratch import clear
 
@@ -55,11 +59,21 @@ class Library:
     """A home with its videos: take in, work, look, cut, steer and care."""
 
     def __init__(
-        self, home: Place | None = None, *, create: bool = True, take_over: bool = False, options: Options = NO_OPTIONS
+        self,
+        home: Place | None = None,
+        *,
+        create: bool = True,
+        take_over: bool = False,
+        named: bool | None = None,
+        options: Options = NO_OPTIONS,
     ) -> None:
-        """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
+        """Open the home named, else the nearest `.rushes/` upwards, else the user's library.
+
+        One that was not `named` by a person must be trusted if its settings reach out or let others in.
+        """
         folder = find_home(Path.cwd(), home)
-        self.home: Home = open_home(folder, create=create, take_over=take_over, options=options)
+        named = is_named(home) if named is None else named
+        self.home: Home = open_home(folder, create=create, take_over=take_over, named=named, options=options)
         self.settings, self.folder, self.originals = self.home.settings, self.home.folder, self.home.originals
         self.videos, self.jobs, self.people = Videos(self.home), Jobs(self.home), People(self.home)
         self.uploads, self.paths, self.clips = Uploads(self.home), Paths(self.home), Clips(self.home)
@@ -210,7 +224,7 @@ class Library:
         from rushes.library.work.cut import cut
 
         wanted = ClipRequest(start_us, end_us, padding_ms, proxy, subtitles)
-        return cut(self.home, self.videos.find(video), wanted, Path(out) if out else None, signals=signals)
+        return cut(self.home, self.videos.find(video), wanted, local_path(out) if out else None, signals=signals)
 
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """What can be wanted of a film: the stages of each recipe."""
@@ -266,18 +280,15 @@ class Library:
     def backup(self, to: Place) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with maintenance_lock(self.home.folder):
-            return backup(
-                self.home.folder,
-                self.home.blobs,
-                Path(to),
-                self.home.stores.snapshots(self.home.ledger, self.home.records),
-                folder_blobs,
-            )
+            snapshots = self.home.stores.snapshots(self.home.ledger, self.home.records)
+            made = backup(self.home.folder, self.home.blobs, local_path(to), snapshots, folder_blobs)
+        home_folder.remember(local_path(to))
+        return made
 
     @staticmethod
     def restore(backup_folder: Place, home: Place) -> int:
         """Make a home from a backup."""
-        return restore(Path(backup_folder), Path(home), folder_blobs, lambda at: open_home(at).blobs)
+        return restore(local_path(backup_folder), named_home(home), folder_blobs, _blobs_of)
 
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
@@ -286,7 +297,7 @@ class Library:
 
     def read_sidecars(self, paths: Places) -> list[sidecars.SidecarReport]:
         """Make films searchable by what lies beside them, though their home is lost."""
-        return sidecars.import_sidecars(self.home, [Path(p) for p in paths])
+        return sidecars.import_sidecars(self.home, [local_path(p) for p in paths])
 
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""
@@ -299,3 +310,8 @@ class Library:
     def list_settings(self) -> list[SettingValue]:
         """Every setting, without secrets, and where its value came from."""
         return list_settings(self.home.loaded)
+
+
+def _blobs_of(home: Path) -> Blobs:
+    """Those of a home that is being restored: it has no ledger yet."""
+    return stores_of(load(home).settings, home).blobs()

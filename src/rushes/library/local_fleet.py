@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from rushes.domain.errors import Refused
-from rushes.files import locked_or_refused, write_whole
+from rushes.files import locked_or_refused, make_private, write_whole
 from rushes.servers.process import Running, free_port, how, is_free, new_secret, spawn
 from rushes.settings import Settings, shown
 
@@ -79,7 +79,8 @@ class Fleet:
         Raises:
             Refused: another one runs in this folder, a server does not start, or its wheel is not installed.
         """
-        self.home.mkdir(parents=True, exist_ok=True)
+        make_private(self.folder)
+        make_private(self.home)
         hint = "Stop it with Ctrl-C, or name another folder."
         running_already = Refused(f"rushes up is already running in {self.folder}", hint)
         self._closing.enter_context(locked_or_refused(self.folder / "up.lock", running_already))
@@ -109,7 +110,7 @@ class Fleet:
         self.parts[name] = part
         self._restarts[name] = replace(self._restarts.get(name, _Restarts()), due=None, since=time.monotonic())
         alive = [(p.pid, _birth(p.pid), p.running.ends_by) for p in self.parts.values()]
-        self._pids.write_text(json.dumps(alive), "utf-8")  # whoever comes after a kill can end them
+        write_whole(self._pids, json.dumps(alive).encode())  # whoever comes after a kill can end them
         return part
 
     def _ended(self, part: Part, why: str) -> Ended:

@@ -1,6 +1,7 @@
 """One SQLite file for every room that keeps rows in one: opened safely, threads in turn, errors translated."""
 
 import contextlib
+import os
 import sqlite3
 import threading
 import time
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
-from rushes.files import replacing
+from rushes.files import open_private, replacing
 from rushes.telemetry import effect
 
 BUSY_SECONDS = 5.0
@@ -53,14 +54,11 @@ class SqliteFile:
 
     def backup(self, to: Path) -> None:
         """A whole copy while others go on writing; `to` is there complete or not at all."""
-        with (
-            replacing(to) as part,
-            self._lock,
-            translate_errors(self._name),
-            contextlib.closing(sqlite3.connect(part)) as copy,
-        ):
-            self.db.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")
+        with replacing(to) as part, self._lock, translate_errors(self._name):
+            os.close(open_private(part, os.O_RDWR))
+            with contextlib.closing(sqlite3.connect(part)) as copy:
+                self.db.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
 
     def close(self) -> None:
         """Close the file."""
@@ -69,7 +67,12 @@ class SqliteFile:
 
 
 def connect(path: Path, settings: Sequence[str]) -> sqlite3.Connection:
-    """A connection that writes ahead, waits for others and begins no transaction by itself."""
+    """A connection that writes ahead, waits for others and begins no transaction by itself.
+
+    SQLite gives its logs the mode of the file, which is the owner's alone.
+    """
+    with contextlib.suppress(OSError):  # it is there, or SQLite says what is wrong
+        os.close(open_private(path, os.O_RDWR | os.O_EXCL))
     db = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
     )

@@ -20,7 +20,7 @@ from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
-from rushes.files import sync
+from rushes.files import make_private, sync
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, job_spec
@@ -282,7 +282,7 @@ class Uploads:
             raise OverLimit(f"the file is larger than {s.upload_gb} GB", hint)
         if not here:
             return
-        self._folder.mkdir(exist_ok=True)
+        make_private(self._folder)
         disk = os.statvfs(self._folder)
         if size + s.reserve_mb * 2**20 > disk.f_bavail * disk.f_frsize:
             raise OverLimit("not enough disk space", "Free some space (rushes gc helps).")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushes.domain.errors import RushesError
-from rushes.files import sync, sync_path, try_lock
+from rushes.files import make_private, open_private, sync, sync_path, try_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,9 @@ class StagingFile:
 
     def make(self) -> None:
         """Make room for the first byte."""
-        self.part.parent.mkdir(parents=True, exist_ok=True)
-        self.part.touch()
+        make_private(self.part.parent.parent)
+        make_private(self.part.parent)
+        os.close(open_private(self.part, os.O_WRONLY))
 
     @contextmanager
     def lock(self) -> Iterator[BinaryIO]:
@@ -98,7 +99,7 @@ class StagingFile:
 
     def mark_unverified(self, offset: int) -> None:
         """What is written after this offset does not count until `trust`."""
-        with self._sure.open("w") as file:
+        with os.fdopen(open_private(self._sure, os.O_WRONLY | os.O_TRUNC), "w") as file:
             file.write(f"{offset}\n")
             sync(file)
         sync_path(self.final.parent)

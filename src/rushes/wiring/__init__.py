@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rushes import home_folder
 from rushes.domain.errors import Refused, WrongHome
 from rushes.home import Home, Stores
 from rushes.settings import NO_OPTIONS, Options, Settings, load
@@ -10,19 +11,18 @@ from rushes.wiring.setup import needed
 _POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
 
 
-def open_home(home: Path, *, create: bool = True, take_over: bool = False, options: Options = NO_OPTIONS) -> Home:
-    """Open a home, making it if it is not there.
+def open_home(
+    home: Path, *, create: bool = True, take_over: bool = False, named: bool = True, options: Options = NO_OPTIONS
+) -> Home:
+    """Open a home, making it if it is not there; one that nobody `named` must be trusted if its settings matter.
 
     Raises:
         WrongHome: it cannot be opened safely from here.
     """
     if not home.is_dir() and not create:
         raise WrongHome(f"no home at {home}", "Create one with: rushes init")
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise WrongHome(f"cannot create a home at {home}: {e.strerror}", "Choose another folder with --home.") from e
-    loaded = load(home).over(options)
+    home_folder.prepare(home)
+    loaded = load(home, trusted=named or home_folder.is_trusted(home)).over(options)
     return Home(home, loaded, stores_of(loaded.settings, home, take_over=take_over))
 
 

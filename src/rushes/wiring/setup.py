@@ -9,6 +9,7 @@ from rushes.blobs.bucket_location import BucketLocation, parse_location
 from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
+from rushes.files import local_path
 from rushes.ledger.port import Ledger
 from rushes.settings import Settings, shown
 from rushes.sources.folder import Folder
@@ -40,7 +41,7 @@ class Setup:
     def source(self, place: str) -> Source:
         """A folder or a bucket."""
         if not place.startswith("s3://"):
-            return Folder(Path(place))
+            return Folder(local_path(place, "Write a path, or s3://bucket/prefix."))
         with needed("s3"):
             from rushes.sources.bucket import Bucket
         return Bucket(_place(self._settings, place))

@@ -7,13 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rushes.files import try_lock, wait_for_lock
+from rushes.files import make_private, try_lock, wait_for_lock
 
 
 @contextlib.contextmanager
 def scratch(root: Path) -> Iterator[Path]:
     """A new folder, gone when the attempt is over."""
-    root.mkdir(parents=True, exist_ok=True)
+    make_private(root)
     folder, lock = _locked(root)
     try:
         yield folder

@@ -11,7 +11,8 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Draft, TaskState
-from rushes.jobs.maintenance.backup import SEAL, copy, restore
+from rushes.jobs.maintenance.backup import SEAL, copy
+from rushes.jobs.maintenance.restore import restore
 from rushes.jobs.maintenance.verify import Damage, find_missing, repair, rounds, verify
 from rushes.ledger.memory import MemoryLedger
 from rushes.worker.publish import sweep
@@ -225,7 +226,7 @@ def test_a_restored_home_has_every_name_whose_result_is_there(world: World, tmp_
     for key in ("aa-first", "bb-left-out", "cc-last"):
         world.result(key, name=f"films/{key}.mp4")
     world.spoil("bb-left-out")
-    (tmp_path / SEAL).write_text("{}")
+    (tmp_path / SEAL).write_text('{"snapshot": "snapshot-0123456789abcdef", "files": {}}')
     home = MemoryBlobs()
     home.create(manifest_key("me", "ab-spoilt"), b"what a disk made of a home that was here before")
     restore(tmp_path, tmp_path / "home", lambda _: world.blobs, lambda _: home)

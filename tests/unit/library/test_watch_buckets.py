@@ -24,7 +24,7 @@ PROBE = JobRequest(only=("probe",))
 def home(tmp_path: Path, ministack_s3: BucketLocation) -> Path:
     """A home that reaches the server; its own results are in a folder."""
     place, home = ministack_s3, tmp_path / "home"
-    home.mkdir()
+    home.mkdir(0o700)
     lines = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
     (home / "rushes.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in lines.items()))
     return home

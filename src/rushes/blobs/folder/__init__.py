@@ -18,7 +18,7 @@ from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
 from rushes.blobs.local_disk import TEMP
 from rushes.blobs.port import Blob, BlobStat, ByteRange
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
-from rushes.files import DISK_FULL, NO_LINKS, READ, link_once, sync
+from rushes.files import DISK_FULL, NO_LINKS, PRIVATE_FOLDER, READ, link_once, make_private, sync
 from rushes.telemetry import effect
 
 _QUARANTINE = ".quarantine"
@@ -30,7 +30,7 @@ class FolderBlobs:
 
     def __init__(self, root: Path) -> None:
         with _translated(f"opening the blob store {root}"):
-            root.mkdir(parents=True, exist_ok=True)
+            make_private(root)
             self.folder = root.resolve()
         self.root = str(self.folder)
         self._synced: set[str] = set()  # folders whose entry in their parent is known to be on disk
@@ -135,7 +135,8 @@ class FolderBlobs:
         except FileNotFoundError:
             self._synced.discard(path)
             with contextlib.suppress(FileExistsError):
-                os.mkdir(part, dir_fd=parent)
+                os.mkdir(part, PRIVATE_FOLDER, dir_fd=parent)
+                os.chmod(part, PRIVATE_FOLDER, dir_fd=parent)
         if path not in self._synced:  # once per process: another may have made it and not synced it yet
             sync(parent)
             self._synced.add(path)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rushes.files import create_locked, link_once, write_all
+from rushes.files import PRIVATE_BLOB, create_locked, link_once, write_all
 
 _PIECE = 1 << 20
 
@@ -35,7 +35,7 @@ def new_temp(temps: int) -> tuple[str, int]:
     """A new file of this process, which a lock says is alive."""
     while True:
         name = secrets.token_hex(12)
-        file = create_locked(name, 0o444, temps)  # read only for everybody: published names share its bytes
+        file = create_locked(name, PRIVATE_BLOB, temps)  # read only: published names share its bytes
         if file is not None:
             return name, file
 

@@ -4,6 +4,7 @@ Embeddings are kept in a file, by the hash of their text: a cache that may be th
 """
 
 import hashlib
+import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.files import wait_for_lock
+from rushes.files import open_private, wait_for_lock
 from rushes.index.port import Index, Posting
 from rushes.index.query import Term
 from rushes.telemetry import log
@@ -88,7 +89,7 @@ class SemanticSearch:
     def _append(self, rows: Sequence[tuple[bytes, NDArray[np.float16]]]) -> None:
         self._known |= {key: row.astype(np.float32) for key, row in rows}
         try:
-            with self._path.open("ab") as file:
+            with os.fdopen(open_private(self._path, os.O_WRONLY | os.O_APPEND), "ab") as file:
                 wait_for_lock(file)
                 head = b"" if file.tell() else len(rows[0][1]).to_bytes(4, "little")
                 step = _HASH + 2 * len(rows[0][1])

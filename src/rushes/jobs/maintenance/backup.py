@@ -1,29 +1,33 @@
-"""Backup and restore: the ledger's snapshot first, then the results it names.
+"""Backup: the ledger's snapshot first, then the results it names.
 
-A folder is a backup only when its last file, the seal, is there. Published names are made again from the manifests.
+A folder is a backup when its seal is there. A backup that is repeated and killed half way leaves the earlier one whole.
 One caretaker of a home at a time: gc must not clear what a backup is about to copy.
 """
 
 import contextlib
 import hashlib
 import json
+import os
+import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from rushes.blobs.documents import read_document
+from rushes.blobs.key_rules import checked_blob_key
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import DamagedBlob, NotFound, Refused
+from rushes.domain.errors import DamagedBlob, Refused
 from rushes.domain.keys import blob_key, parse_blob_key
 from rushes.domain.result import Artifact
-from rushes.files import locked_or_refused, replacing, write_whole
-from rushes.telemetry import log
+from rushes.files import READ, copy_private, locked_or_refused, make_private, write_whole
+from rushes.telemetry import effect, log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
+SNAPSHOT = "snapshot-"  # what the seal names: a new folder for each backup
 FILES = "files"  # the backup's own blob store
+SETTINGS = "rushes.toml"
 
 OpenBlobs = Callable[[Path], Blobs]
 
@@ -48,47 +52,21 @@ def backup(
     """
     if to.exists() and any(to.iterdir()) and not (to / SEAL).exists() and not (to / FILES).is_dir():
         raise Refused(f"{to} is not empty and not a backup", "Choose an empty folder.")
-    (to / FILES).mkdir(parents=True, exist_ok=True)
-    (to / SEAL).unlink(missing_ok=True)
+    make_private(to)
+    now = to / f"{SNAPSHOT}{secrets.token_hex(8)}"
+    make_private(now)
     for name, snapshot in snapshots.items():
-        _replace(to / name, snapshot)
+        snapshot(now / name)
+    if (home / SETTINGS).is_file():
+        copy_private((home / SETTINGS).resolve(), now / SETTINGS)
     copied = copy(blobs, folder(to / FILES))
-    settings = home / "rushes.toml"
-    if settings.is_file():
-        _replace(to / settings.name, partial(shutil.copy2, settings))
-    seal = {name: _sha256(to / name) for name in (*snapshots, *([settings.name] if settings.is_file() else []))}
-    write_whole(to / SEAL, json.dumps(seal).encode())
+    seal = {"snapshot": now.name, "files": {file.name: sha256_of(file) for file in sorted(now.iterdir())}}
+    with effect("backup"):
+        write_whole(to / SEAL, json.dumps(seal).encode())
+    for old in to.glob(f"{SNAPSHOT}*"):
+        if old != now:
+            shutil.rmtree(old)
     return copied
-
-
-def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBlobs) -> int:
-    """Make a home from a backup: its settings, the results, the ledger last. Answers how many files.
-
-    Raises:
-        NotFound: the folder is not a complete backup.
-        Refused: there is already a home, or the backup is damaged.
-    """
-    try:
-        seal = json.loads((backup_folder / SEAL).read_text())
-    except (OSError, ValueError) as e:
-        raise NotFound(f"{backup_folder} is not a complete backup", "Run rushes backup again.") from e
-    if (home / "ledger.sqlite").exists():
-        raise Refused(f"{home} is already a home", "Restore into another folder with --home.")
-    for name, sha256 in seal.items():
-        if _sha256(backup_folder / name) != sha256:
-            raise Refused(f"{name} of this backup is damaged", "Use another backup.")
-    for name in seal:  # a log of another database would be replayed
-        _unlink(home, f"{name}-wal", f"{name}-shm")
-    _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: rebuilt
-    databases = [name for name in seal if name.endswith(".sqlite")]
-    for name in seal.keys() - set(databases):
-        _replace(home / name, partial(shutil.copy2, backup_folder / name))
-    blobs = blobs_of(home)
-    copied = copy(folder(backup_folder / FILES), blobs)
-    _publish(blobs)
-    for name in sorted(databases, key=lambda n: n == "ledger.sqlite"):
-        _replace(home / name, partial(shutil.copy2, backup_folder / name))
-    return copied.files
 
 
 def copy(source: Blobs, target: Blobs) -> BackupReport:
@@ -96,7 +74,12 @@ def copy(source: Blobs, target: Blobs) -> BackupReport:
     files = size = copied = 0
     damaged: list[str] = []
     for key in source.keys("blobs/"):
-        owner, sha256 = parse_blob_key(key)
+        try:
+            owner, sha256 = parse_blob_key(key)
+            checked_blob_key(owner, sha256)
+        except (ValueError, Refused):
+            damaged.append(key)
+            continue
         found, there = source.stat(owner, sha256), target.stat(owner, sha256)
         if found is None:
             continue
@@ -107,7 +90,7 @@ def copy(source: Blobs, target: Blobs) -> BackupReport:
                 damaged.append(key)
     for key in source.keys("results/"):
         try:
-            data = _manifest(source, key)[0]
+            data = read_artifacts(source, key)[0]
         except DamagedBlob as e:
             damaged.append(key)
             log.warning("not in the backup: %s", e)
@@ -141,7 +124,7 @@ def _put(target: Blobs, key: str, data: bytes) -> bool:
     return target.create(key, data)
 
 
-def _manifest(blobs: Blobs, key: str) -> tuple[bytes, tuple[Artifact, ...]]:
+def read_artifacts(blobs: Blobs, key: str) -> tuple[bytes, tuple[Artifact, ...]]:
     """A manifest as it is written, and what it names; nothing if it has vanished.
 
     Raises:
@@ -151,32 +134,9 @@ def _manifest(blobs: Blobs, key: str) -> tuple[bytes, tuple[Artifact, ...]]:
     return (data, parse_manifest(data, key).artifacts) if data is not None else (b"", ())
 
 
-def _publish(blobs: Blobs) -> None:
-    for key in blobs.keys("results/"):
-        owner = key.split("/")[1]
-        try:
-            artifacts = _manifest(blobs, key)[1]
-        except DamagedBlob as e:
-            log.warning("not published: %s", e)  # verify finds it
-            continue
-        for artifact in artifacts:
-            if artifact.publish and blobs.stat(owner, artifact.sha256):
-                blobs.publish(artifact.publish, owner, artifact.sha256)
-
-
-def _unlink(folder: Path, *names: str) -> None:
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
-
-
-def _replace(target: Path, write: Callable[[Path], object]) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as part:
-        write(part)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as f:
+def sha256_of(file: Path) -> str:
+    """The hash of a file; a link is not followed."""
+    with os.fdopen(os.open(file, READ), "rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 

@@ -12,6 +12,7 @@ from rushes.domain.job import Job
 from rushes.domain.keys import is_id, short
 from rushes.domain.observation import Observation
 from rushes.domain.text import clean_text
+from rushes.files import local_path
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video, find_video
@@ -103,7 +104,7 @@ class Videos:
 
     def export(self, video: Video, kind: str, out: str | Path | None = None, language: str = "") -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
-        return export(self.home, video, kind, Path(out) if out else None, language)
+        return export(self.home, video, kind, local_path(out) if out else None, language)
 
     # Files
     def source(self, video: Video) -> str:

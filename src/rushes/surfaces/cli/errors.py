@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
+from rushes.files import make_private, write_whole
 from rushes.surfaces.cli.screen import DONE, TROUBLE, silence
 from rushes.surfaces.cli.session import Session
 
@@ -80,14 +81,14 @@ def report_usage(session: Session, error: click.ClickException) -> int:
     return error.exit_code
 
 
-def report_bug(session: Session, error: BaseException, logs: Path) -> int:
+def report_bug(session: Session, error: BaseException, logs: Path | None) -> int:
     """Anything else is a bug: one line, and the file with its traceback."""
     kept = None if session.verbose else _write(error, logs)
     hint = f"This looks like a bug in rushes. Please report it with {kept or 'the output of --verbose'}."
     return _report(session, error, FAILED, f"{type(error).__name__}: {error}", hint)
 
 
-def report_os_error(session: Session, error: OSError, logs: Path) -> int:
+def report_os_error(session: Session, error: OSError, logs: Path | None) -> int:
     """The system refused: its own words and the path; the traceback is kept, because it may be a bug."""
     if not error.strerror or error.filename is None:
         return report_bug(session, error, logs)
@@ -111,14 +112,14 @@ def _cause(error: RushesError) -> str:
     return ""
 
 
-def _write(error: BaseException, logs: Path) -> Path | None:
+def _write(error: BaseException, logs: Path | None) -> Path | None:
     """Keep the traceback in a file of the home, if there is a home."""
-    if not logs.parent.is_dir():
+    if logs is None or not logs.parent.is_dir():
         return None
     name = f"bug-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:
-        logs.mkdir(exist_ok=True)
-        (logs / name).write_text("".join(traceback.format_exception(error)), "utf-8", "backslashreplace")
+        make_private(logs)
+        write_whole(logs / name, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
     except OSError:
         return None
     return logs / name

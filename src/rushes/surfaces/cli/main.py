@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
+from rushes import home_folder
 from rushes.domain.errors import RushesError
 from rushes.settings import find_home
 from rushes.surfaces.cli import errors
@@ -44,6 +45,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "audit": ("about", "Show who did what, when and from where."),
     },
     "Maintain": {
+        "trust": ("maintenance", "Trust a home or backup that somebody else made."),
         "verify": ("maintenance", "Check every stored file; --repair makes damaged ones again."),
         "rm": ("maintenance", "Delete videos and everything made from them; originals are kept."),
         "gc": ("maintenance", "Free disk space that is no longer needed."),
@@ -131,11 +133,20 @@ def _guarded(go: Any, session: Session) -> int:
     except RushesError as e:
         return errors.report_known(session, e)
     except Exception as e:  # noqa: BLE001 - whatever arrives here is a bug and is reported as one
-        logs = find_home(Path.cwd(), session.home or None) / "logs"
+        logs = _logs(session)
         if isinstance(e, OSError):
             return errors.report_os_error(session, e, logs)
         return errors.report_bug(session, e, logs)
     return code if isinstance(code, int) else errors.OK
+
+
+def _logs(session: Session) -> Path | None:
+    """Where a bug is written down: in the home, if that is one to trust."""
+    with suppress(RushesError, OSError):
+        home = find_home(Path.cwd(), session.home or None)
+        home_folder.check(home)
+        return home / "logs"
+    return None
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:

@@ -1,5 +1,6 @@
 """Options that several commands share, the request that they make, and the library that they open."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -9,6 +10,7 @@ from typing import Any, TextIO
 
 import click
 
+from rushes.files import make_private, open_private
 from rushes.library import RECIPES, JobRequest, Library
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import log, log_to
@@ -88,10 +90,11 @@ def open_library(
 
 def _log_file(folder: Path) -> TextIO:
     try:
-        folder.mkdir(exist_ok=True)
+        make_private(folder)
         file = folder / "rushes.log"
         if file.exists() and file.stat().st_size > LOG_BYTES:
             file.replace(folder / "rushes.1.log")
-        return file.open("a", encoding="utf-8", errors="backslashreplace")
+        opened = open_private(file, os.O_WRONLY | os.O_APPEND)
+        return os.fdopen(opened, "a", encoding="utf-8", errors="backslashreplace")
     except OSError:
         return sys.stderr

@@ -1,6 +1,7 @@
 """The server process: listens until a signal, hangs up on every stream at once, and starts workers beside it."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import h11
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from rushes.files import make_private, open_private
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LAST_SECONDS = 3  # that answers may still take when told to stop; streams end at once
@@ -114,7 +117,7 @@ class Workers:
         argv = [sys.executable, "-m", "rushes", "--home", str(home), "worker", "--json"]
         argv += ["--slots", str(slots)] if slots else []
         logs = home / "logs"
-        logs.mkdir(exist_ok=True)
+        make_private(logs)
         self._processes = [_start(argv, logs / f"worker-{n}.log") for n in range(1, count + 1)]
 
     def stop(self) -> None:
@@ -132,5 +135,5 @@ class Workers:
 
 
 def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    with log.open("ab") as out:
+    with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND), "ab") as out:
         return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0)

@@ -1,4 +1,4 @@
-"""Maintaining a home: init, verify, rm, gc, backup, restore, index, reindex."""
+"""Maintaining a home: init, trust, verify, rm, gc, backup, restore, index, reindex."""
 
 import sys
 from collections.abc import Sequence
@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 from rich.live import Live
 
+from rushes import home_folder
 from rushes.domain.errors import NotFound, Refused
 from rushes.library import Library, RunReport, VerifyReport
 from rushes.library.access.audit import Audit
 from rushes.library.videos import RemovalReport
-from rushes.settings import HOME_NAME
+from rushes.settings import HOME_NAME, named_home
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE
@@ -36,13 +37,29 @@ def init(session: Session, folder: str, take_over: bool) -> None:
     """
     if not Path(folder).is_dir():
         raise Refused(f"{folder} is not a folder", "Create the folder first.")
-    home = Path(session.home) if session.home else Path(folder).absolute() / HOME_NAME
-    existed = (home / "ledger.sqlite").exists()
-    with Library(home, take_over=take_over) as library:
+    home = named_home(session.home) if session.home else Path(folder).absolute() / HOME_NAME
+    existed, named = (home / "ledger.sqlite").exists(), bool(session.home) or not home.exists()
+    with Library(home, take_over=take_over, named=named) as library:
         library.jobs.page(limit=1)  # opens the ledger: a home that cannot be used is refused here
+    if named and not existed:
+        home_folder.remember(home)
     session.document({"home": home, "made": not existed})
     session.line(str(home), ("  taken over" if take_over else "  already exists" if existed else "  created", DONE))
     session.remark((f"next: rushes run {folder}", DONE))
+
+
+@command("trust", "rushes trust", "rushes trust /mnt/disk/films/.rushes", "rushes trust /mnt/disk/backup")
+@click.argument("folder", default=".", type=_DIR, metavar="[DIR]")
+def trust(session: Session, folder: str) -> None:
+    """Trust a home or a backup that somebody else made or can change.
+
+    Its settings then count, also those that name servers and keys: read its rushes.toml first. Homes that you made
+    with rushes init, or name with --home, need no trust unless other users can write to them. The list of what you
+    trust is trusted.json, beside your own rushes.toml.
+    """
+    trusted = home_folder.trust(named_home(folder))
+    session.document({"trusted": trusted})
+    session.line(str(trusted), ("  trusted", DONE))
 
 
 @command("verify", "rushes verify", "rushes verify --repair", "rushes verify --json | tail -1")
@@ -110,7 +127,7 @@ def backup(session: Session, folder: str) -> None:
 @click.argument("folder", type=_DIR, metavar="DIR")
 def restore(session: Session, folder: str) -> None:
     """Create a home from a backup: the one named by --home, or .rushes in this folder."""
-    home = Path(session.home) if session.home else Path.cwd() / HOME_NAME
+    home = named_home(session.home) if session.home else Path.cwd() / HOME_NAME
     count = Library.restore(folder, home)
     session.document({"home": home, "files": count})
     session.line(f"{home}  {plural(count, 'file')} restored")

@@ -6,11 +6,11 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
+from rushes.files import local_path
 from rushes.library import Library, needed
 from rushes.library.local_fleet import GRACE_SECONDS, Ended, Fleet, Part
 from rushes.library.work.workers import HomeWorker, OnFetch
@@ -166,7 +166,7 @@ def up(session: Session, folder: str, workers: int, slots: int) -> int:
     again. Ctrl-C stops everything.
     Requires: pip install 'rushes[up]'
     """
-    fleet, signals = Fleet(Path(folder).absolute(), workers, slots), list[int]()
+    fleet, signals = Fleet(local_path(folder).absolute(), workers, slots), list[int]()
     for number in SIGNALS:
         signal.signal(number, lambda number, _frame: _on_signal(fleet, signals, number))
     try:

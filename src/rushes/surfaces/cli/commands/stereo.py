@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from rushes.domain.errors import Refused
+from rushes.files import local_path
 from rushes.library import Library, RunReport
 from rushes.library.videos.stereo import StereoOptions, check_output, preview, write_film
 from rushes.surfaces.cli import options
@@ -81,13 +82,13 @@ def make(
     """
     library = _opened(session, depth_model)
     if out:
-        check_output(library.home, Path(out))
+        check_output(library.home, local_path(out))
     ran = run_shown(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, {})
     if out and len(ran.jobs) > 1:
         hint = "Leave --out away: each result is written next to its video."
         raise Refused("--out names one file, but there are several videos", hint)
     for job in ran.jobs if not ran.exit_code else ():
-        film = write_film(library.home, job, Path(out) if out else None)
+        film = write_film(library.home, job, local_path(out) if out else None)
         session.message("film", **{name: getattr(film, name) for name in film.__slots__})
         session.line(relative_path(film.path))
         session.remark((f"{film.frames} frames, {size(film.size)}{'' if film.made else ', already existed'}", DONE))

@@ -1,6 +1,5 @@
 """The first page: what there is, what is being worked on, what needs somebody, and a way in."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from rushes.domain.job import Job, JobState
+from rushes.files import copy_private, make_private
 from rushes.library import Library
 from rushes.library.jobs import video_of
 from rushes.surfaces.http.deps import LibraryDep, expected_of
@@ -48,10 +48,8 @@ def try_sample(request: Request, library: LibraryDep) -> Response:
     """Take in the film that comes with the program; again it is the same video."""
     place = library.folder / "sample" / SAMPLE.name
     if not place.exists():
-        place.parent.mkdir(exist_ok=True)
-        part = place.with_suffix(".part")
-        shutil.copyfile(SAMPLE, part)
-        part.rename(place)
+        make_private(place.parent)
+        copy_private(SAMPLE, place)
     (added,) = library.add([place])
     if added.error:
         raise added.error
