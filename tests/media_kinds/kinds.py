@@ -16,6 +16,7 @@ SILENT = replace(PLAIN, sounds=[])
 IN_TS = Kind(steady(75, 3600), TS, sounds=[Sound()])
 IN_MS = Kind(steady(75, 40), MS)
 BY_FRAME = Kind(steady(75, 1), Fraction(1, 25))
+OVER_THE_WRAP = [*steady(40, 3600, 2**33 - 70 * 90_000), *steady(40, 3600, 2**33 + 90_000)]
 OPEN = {"x264-params": "open-gop=1:bframes=3:b-pyramid=normal", "bf": "3"}
 PQ = {"color_primaries": 9, "color_trc": 16, "colorspace": 9}
 
@@ -68,6 +69,11 @@ def _without_middle(path: Path) -> None:
     data = path.read_bytes()
     middle = len(data) // 2 // 188 * 188
     path.write_bytes(data[:middle] + data[middle + 6 * 188 :])
+
+
+def _with_junk(path: Path) -> None:
+    """Bytes behind the end that look like the beginning of a box of two gigabytes."""
+    path.write_bytes(path.read_bytes() + b"\x7a\xde\x00\x14junk" + bytes(range(256)) * 20)
 
 
 def _overwritten(path: Path) -> None:
@@ -132,6 +138,11 @@ KINDS: dict[str, Kind] = {
     "long_sound.mp4": replace(PLAIN, times=steady(40), sounds=[Sound(Fraction(4))]),
     "edit_list.mp4": replace(PLAIN, after=lambda path: _remuxed(path, 320)),
     "negative.ts": replace(IN_TS, times=steady(100, 3600, 2**33 - 180_000), sounds=[]),
+    "before_zero.ts": replace(IN_TS, times=steady(75, 3600, 2**33 - 900_000), sounds=[]),
+    "wraps.ts": replace(
+        IN_TS, times=[*steady(40, 3600, 2**33 - 70 * 90_000), *steady(40, 3600, 2**33 + 90_000)], sounds=[]
+    ),
+    "junk_behind.mp4": replace(PLAIN, after=_with_junk),
     "rotated_90.mp4": replace(SILENT, rotation=-90),
     "rotated_180.mp4": replace(SILENT, rotation=180),
     "wide_pixels.mp4": replace(SILENT, sar=Fraction(4, 3)),

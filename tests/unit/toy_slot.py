@@ -19,6 +19,8 @@ def answer(spec: dict[str, Any]) -> dict[str, Any]:
     options = spec["options"]
     for line in options.get("print", []):
         print(line, flush=True)
+    if options.get("say_pid"):
+        print(os.getpid(), flush=True)
     if "gate" in options:
         wait_for(options["gate"])
     if "scratch" in options:
@@ -27,6 +29,7 @@ def answer(spec: dict[str, Any]) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGKILL)
     if "broke" in options:
         told = {"hint": "", "verdict": "may work next time", "final": False, "counts": True}
+        told["replace"] = options.get("replace", False)
         return {"type": "failed", "kind": "TryAgain", "message": options["broke"], **told}
     results = [{"key": key, "output": name, "manifest_sha256": "0" * 64} for name, key in spec["results"].items()]
     return {"type": "finished", "results": [r | options.get("result", {}) for r in results], "seconds": 0.0}

@@ -19,6 +19,7 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
 from rushes.domain.video import Footage, VideoTrack
+from rushes.media.budget import Budget, MeteredReader
 from rushes.media.originals import LocalOriginal
 from rushes.media.sniff import why_not_footage
 
@@ -34,6 +35,8 @@ AUDIO_CODECS = frozenset(
     adpcm_ima_qt""".split()  # noqa: SIM905 - read as a list
 )
 
+_TEXT_LENGTH = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -43,6 +46,10 @@ class Limits:
     pixels: int = 36_000_000  # of one picture
     streams: int = 16
     seconds: int = 24 * 3600
+    tags: int = 2000  # FFmpeg searches all of them for each: 60,000 take half a minute to open
+    lowest_rate: int = 4_000  # samples of sound a second: memory and time grow with what a sample lasts
+    highest_rate: int = 768_000
+    audio_packet: int = 16 << 20  # bytes: a packet is decoded at once
 
 
 LIMITS = Limits()
@@ -54,8 +61,8 @@ def track_limits(track: VideoTrack) -> Limits:
 
 
 @contextlib.contextmanager
-def open_footage(path: Footage, limits: Limits = LIMITS) -> Iterator[InputContainer]:
-    """A container to read, after every check that needs no decoder.
+def open_footage(path: Footage, limits: Limits = LIMITS, budget: Budget | None = None) -> Iterator[InputContainer]:
+    """A container to read, after every check that needs no decoder; with a `budget`, what is read is counted.
 
     Raises:
         BadMedia: it is not footage, or cannot be opened safely.
@@ -63,10 +70,17 @@ def open_footage(path: Footage, limits: Limits = LIMITS) -> Iterator[InputContai
     """
     with open_bytes(path) as file, translate_errors(path.name):
         _check_head(file, path.name, limits)
-        with av.open(_handle(path, file), mode="r", options=_demuxer_options(), metadata_errors="replace") as container:
-            if (count := len(container.streams)) > 4 * limits.streams:
-                raise BadMedia(f"{path.name} has {count} streams, over the limit of {4 * limits.streams}")
+        handle = MeteredReader(file, budget) if budget else _handle(path, file)
+        with av.open(handle, mode="r", options=_demuxer_options(), metadata_errors="replace") as container:
+            _check_counts(container, path.name, limits)
             yield container
+
+
+def _check_counts(container: InputContainer, name: str, limits: Limits) -> None:
+    if (count := len(container.streams)) > 4 * limits.streams:
+        raise BadMedia(f"{name} has {count} streams, over the limit of {4 * limits.streams}")
+    if (count := max(map(len, (container.metadata, *(s.metadata for s in container.streams))))) > limits.tags:
+        raise BadMedia(f"{name} has {count} tags, over the limit of {limits.tags}")
 
 
 @contextlib.contextmanager
@@ -135,6 +149,19 @@ def check_pixels(width: int, height: int, limits: Limits = LIMITS) -> None:
     if width * height > limits.pixels:
         limit = f"over the limit of {limits.pixels // 1_000_000} million pixels"
         raise BadMedia(f"its pictures are {width} x {height}, {limit}", "Make a smaller copy, or raise max_pixels.")
+
+
+def check_rate(rate: int, limits: Limits = LIMITS) -> None:
+    """Raise BadMedia for sound that would fill the memory when it is brought to the rate of players."""
+    if not limits.lowest_rate <= rate <= limits.highest_rate:
+        between = f"between {limits.lowest_rate} and {limits.highest_rate}"
+        raise BadMedia(f"its audio has {rate} samples a second; only {between} can be read")
+
+
+def clean_text(text: str) -> str:
+    """A text of a file as it may be kept: short, and only characters that can be shown."""
+    shown = "".join(c if c.isprintable() else " " for c in text[: 4 * _TEXT_LENGTH])
+    return " ".join(shown.split())[:_TEXT_LENGTH]
 
 
 def create_file(path: Path, options: dict[str, str]) -> OutputContainer:

@@ -20,7 +20,16 @@ from pathlib import Path
 from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, read_manifest
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, NoRoom, RushesError, StoreAway
+from rushes.domain.errors import (
+    DamagedBlob,
+    Drained,
+    LeaseLost,
+    NeverWorks,
+    NoRoom,
+    ReadTimedOut,
+    RushesError,
+    StoreAway,
+)
 from rushes.domain.keys import JSON, digest, manifest_key
 from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
@@ -106,6 +115,7 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
         "verdict": verdict,
         "final": isinstance(error, NeverWorks),
         "counts": not isinstance(error, Drained | LeaseLost | StoreAway),
+        "replace": isinstance(error, ReadTimedOut),
     }
 
 

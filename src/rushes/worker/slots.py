@@ -84,6 +84,8 @@ class Slots:
         if message["type"] in ("finished", "failed"):
             child.output.end()
         child.output.send(self._keep_log)
+        if message.get("replace"):
+            child.kill("replaced")  # a thread of its task is still at work
         input = outcome(lease, message, child.killed, child.output.last())
         child.release()
         self._report(input)

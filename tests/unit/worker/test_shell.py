@@ -93,6 +93,16 @@ def test_a_slot_that_says_what_nobody_understands_has_failed(bench: Bench) -> No
     assert failure.kind == "SlotDied"
 
 
+def test_a_slot_that_left_a_thread_at_work_is_replaced(bench: Bench) -> None:
+    limits = Limits(slots=1, task_seconds=0.0)
+    with bench.working(limits):
+        tasks = [bench.submit(f"t{n}", broke="too slow", replace=n == 1, say_pid=True) for n in range(3)]
+        wait_for(lambda: all(bench.task(task).failures == 1 for task in tasks), "not all were tried")
+    (first,), (second,), (third,) = (lines_of(bench.ledger, task) for task in tasks)
+    assert first == second != third
+    assert {bench.task(task).failure.message for task in tasks} == {"too slow"}  # type: ignore[union-attr]
+
+
 class GrownLedger(MemoryLedger):
     """Once a newer version has changed it, it answers a worker of this one no more."""
 

@@ -26,11 +26,12 @@ from rushes.media.joining.packets import (
     plain_text,
     video_packets,
 )
-from rushes.media.open import create_file, open_footage, translate_errors
+from rushes.media.open import clean_text, create_file, open_footage, translate_errors
 from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
 
 _MAX_ROUNDING = Fraction(1, 500)  # seconds: containers round the times of sound
+_MAX_CHAPTERS = 1000
 # Seconds: the last packet may not say how long it lasts, and an encoder fills its own.
 _MAX_LAST_PACKET = Fraction(1, 5)
 
@@ -165,10 +166,10 @@ def _end(packet: Packet) -> Fraction:  # type: ignore[type-arg]
 
 def _chapters(original: InputContainer, zero: Fraction) -> list[Any]:
     found: list[Any] = []
-    for n, chapter in enumerate(original.chapters(), 1):
+    for n, chapter in enumerate(original.chapters()[:_MAX_CHAPTERS], 1):
         base = chapter["time_base"] or Fraction(1, 1000)
         start, end = (max(0, int((at * base - zero) * 1000)) for at in (chapter["start"], chapter["end"]))
-        title = {k: v for k, v in chapter["metadata"].items() if k == "title"}
+        title = {k: clean_text(v) for k, v in chapter["metadata"].items() if k == "title"}
         if end > start:
             row = {"id": n, "start": start, "end": end, "time_base": Fraction(1, 1000), "metadata": title}
             found.append(row)
@@ -176,4 +177,4 @@ def _chapters(original: InputContainer, zero: Fraction) -> list[Any]:
 
 
 def _language(metadata: dict[str, str]) -> dict[str, str]:
-    return {k: v for k, v in metadata.items() if k == "language"}
+    return {k: clean_text(v) for k, v in metadata.items() if k == "language"}

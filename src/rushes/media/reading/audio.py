@@ -13,7 +13,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from rushes.domain.video import AudioTrack, Footage
-from rushes.media.open import audio_stream, open_footage
+from rushes.media.open import audio_stream, check_rate, open_footage
 
 _BLOCK = 8192  # samples at a time: a call costs more than the samples of one frame
 _MAX_JITTER = Fraction(20, 1000)  # seconds: timestamps jitter by less, and more is audible
@@ -119,9 +119,13 @@ class SampleTimeline:
                 container.seek(int((self._begin - _PREROLL) / self._track.base), stream=stream, backward=True)
             for packet in container.demux(stream):
                 try:
-                    yield from map(_name_channels, packet.decode())
+                    frames = packet.decode()
                 except FFmpegError:
                     self.damaged += 1
+                    continue
+                for frame in frames:
+                    check_rate(frame.sample_rate)  # it may change within a track
+                    yield _name_channels(frame)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+_MEDIA = frozenset({b"ftyp", b"moov", b"moof", b"mdat"})  # boxes without which a film is incomplete
+
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -92,7 +94,7 @@ def missing_bytes(f: BinaryIO) -> int:
     if head[:4] == b"\x1a\x45\xdf\xa3":
         return max(0, _matroska_end(f) - end)
     if head[4:8] in {b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot", b"styp"}:
-        return max(0, max((box.at + box.size for box in boxes(f, 0, end)), default=0) - end)
+        return max(0, max((box.at + box.size for box in boxes(f, 0, end) if box.kind in _MEDIA), default=0) - end)
     return 0
 
 

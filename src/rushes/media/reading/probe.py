@@ -4,9 +4,10 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 
 import av
 from av.audio.stream import AudioStream
@@ -19,13 +20,26 @@ from av.video.stream import VideoStream
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import clock, to_us
 from rushes.domain.video import AudioTrack, Footage, VideoFacts, VideoTrack
-from rushes.media.open import LIMITS, Limits, check_pixels, is_listed, open_bytes, open_footage, video_stream
+from rushes.media.budget import Budget, run_within
+from rushes.media.open import (
+    LIMITS,
+    Limits,
+    check_pixels,
+    check_rate,
+    clean_text,
+    is_listed,
+    open_bytes,
+    open_footage,
+    video_stream,
+)
+from rushes.media.originals import LocalOriginal
 from rushes.media.reading.mp4_boxes import missing_bytes
 from rushes.media.timeline import RESTART_PERIOD, PeriodicSampler
 
 _SEEK_TESTS = 8  # key frames to which seeking is tested
 Progress = Callable[[float], None]
 _DECODED_FRAMES = 12  # to learn what only a decoder knows
+_LARGE_HOLE = 1 << 30  # bytes
 
 
 @dataclass(slots=True)
@@ -55,6 +69,11 @@ class StreamTimes:
         if not self.frames:
             return self.start
         return self._last + (self._length or self._last - self._before)
+
+    @property
+    def seconds(self) -> Fraction:
+        """How long it lasts so far."""
+        return (self.end - self.start) * self.base
 
     def chunk_starts(self) -> tuple[int, ...]:
         """Where chunks may begin: the start, then the first key frame at or after each multiple of 5 s."""
@@ -112,18 +131,36 @@ def _seeks_to(container: InputContainer, stream: VideoStream, times: StreamTimes
 
 
 def probe(path: Footage, on_progress: Progress = lambda _: None, limits: Limits = LIMITS) -> VideoFacts:
-    """Read a file once for its hash and once for its times.
+    """Read a file once for its hash and once for its times, within a budget.
 
     Raises:
         BadMedia: it is not footage, is not safe to decode, or is incomplete.
+        ReadTimedOut: it takes too long; the thread that reads it is left behind.
         SourceMissing: it is missing, or may not be read.
     """
-    with open_footage(path, limits):  # refuse other files before reading gigabytes
+    with open_bytes(path) as file:
+        budget = Budget.of(file.seek(0, os.SEEK_END))
+    return run_within(budget.seconds, lambda: _probe(path, on_progress, limits, budget))
+
+
+def _probe(path: Footage, on_progress: Progress, limits: Limits, budget: Budget) -> VideoFacts:
+    with open_footage(path, limits, budget):  # refuse other files before reading gigabytes
         pass
-    _refuse_if_cut_off(path)
+    _refuse_if_incomplete(path)
     sha256, size = hash_file(path, lambda done: on_progress(done / 2))
-    with open_footage(path, limits) as container:
-        return _measure(container, path.name, (sha256, size), limits, lambda done: on_progress(0.5 + done / 2))
+    with open_footage(path, limits, budget) as container:
+        file = _OpenFile(container, path.name, limits, budget)
+        return _measure(file, (sha256, size), lambda done: on_progress(0.5 + done / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenFile:
+    """A file that is measured, and how much it may ask for."""
+
+    container: InputContainer
+    name: str
+    limits: Limits
+    budget: Budget
 
 
 def hash_file(path: Footage, on_progress: Progress = lambda _: None) -> tuple[str, int]:
@@ -139,52 +176,65 @@ def hash_file(path: Footage, on_progress: Progress = lambda _: None) -> tuple[st
     return sha.hexdigest(), done
 
 
-def _refuse_if_cut_off(path: Footage) -> None:
+def _refuse_if_incomplete(path: Footage) -> None:
     with open_bytes(path) as file:
         missing = missing_bytes(file)
+        unwritten = isinstance(path, Path | LocalOriginal) and _is_mostly_holes(os.fstat(file.fileno()))
+    if unwritten:
+        raise BadMedia(f"most of {path.name} was never written", "Copy it again from its source.")
     if missing:
         raise BadMedia(f"{path.name} is truncated: {missing} bytes are missing", "Copy it again from its source.")
 
 
-def _measure(
-    container: InputContainer, name: str, identity: tuple[str, int], limits: Limits, on_progress: Progress
-) -> VideoFacts:
+def _is_mostly_holes(stat: os.stat_result) -> bool:
+    """Whether a file has far fewer blocks on disk than bytes: a copy that was broken off, or one made to be slow."""
+    return stat.st_size > _LARGE_HOLE and 0 < stat.st_blocks * 512 < stat.st_size // 16
+
+
+def _measure(file: _OpenFile, identity: tuple[str, int], on_progress: Progress) -> VideoFacts:
+    container, limits = file.container, file.limits
     video = video_stream(container, limits)
     sounds = [s for s in container.streams.audio if is_listed(s)][: limits.streams - 1]
-    times = _read_packets(container, video, sounds, identity[1], on_progress)
-    audio = tuple(track for s in sounds if (track := _audio_track(s, times[s.index])))
+    times = _read_packets(file, [*([video] if video else []), *sounds], identity[1], on_progress)
+    audio = tuple(track for s in sounds if (track := _audio_track(s, times[s.index], limits)))
     picture = _video_track(container, video, times[video.index], bool(audio), limits) if video else None
     if picture is None and not audio:
-        raise BadMedia(f"{name} has no video and no audio")
-    title = container.metadata.get("title", "")
+        raise BadMedia(f"{file.name} has no video and no audio")
+    title = clean_text(container.metadata.get("title", ""))
     facts = VideoFacts(*identity, container.format.name, picture, audio, title, _shot_at(container))
-    if facts.duration > limits.seconds:
-        hint = "If that is wrong, remux it; else raise the limit (max_hours)."
-        lasts = clock(int(facts.duration * 1_000_000), 0)
-        raise BadMedia(f"{name} lasts {lasts}: the limit is {limits.seconds // 3600} hours", hint)
+    _refuse_if_too_long(file, facts.duration)
     return facts
 
 
+def _refuse_if_too_long(file: _OpenFile, seconds: Fraction) -> None:
+    if seconds > file.limits.seconds:
+        hint = "If that is wrong, remux it; else raise the limit (max_hours)."
+        lasts = clock(int(seconds * 1_000_000), 0)
+        raise BadMedia(f"{file.name} lasts {lasts}: the limit is {file.limits.seconds // 3600} hours", hint)
+
+
 def _read_packets(
-    container: InputContainer, video: VideoStream | None, sounds: list[AudioStream], size: int, on_progress: Progress
+    file: _OpenFile, streams: Sequence[AudioStream | VideoStream], size: int, on_progress: Progress
 ) -> dict[int, StreamTimes]:
-    streams = ([video] if video else []) + sounds
     times = {s.index: StreamTimes(s.time_base or Fraction(1, 1000)) for s in streams}
-    if streams:
-        for number, packet in enumerate(container.demux(*streams)):
-            if packet.size:
-                times[packet.stream_index].add(packet)
-            if number % 1000 == 0 and packet.pos is not None and packet.pos > 0:
-                on_progress(min(1.0, packet.pos / size))
+    sounds = {s.index for s in streams if isinstance(s, AudioStream)}
+    for number, packet in enumerate(file.container.demux(*streams) if streams else ()):
+        file.budget.add_packet()
+        if packet.size:
+            times[packet.stream_index].add(packet)
+        if packet.size > file.limits.audio_packet and packet.stream_index in sounds:
+            raise BadMedia(f"a packet of its audio has {packet.size} bytes, over the limit")
+        if number % 1000 == 0:
+            _refuse_if_too_long(file, max(t.seconds for t in times.values()))
+            on_progress(min(1.0, max(0, packet.pos or 0) / size))
     return times
 
 
-def _audio_track(stream: AudioStream, times: StreamTimes) -> AudioTrack | None:
+def _audio_track(stream: AudioStream, times: StreamTimes, limits: Limits) -> AudioTrack | None:
     if times.end <= times.start:
         return None
     context = stream.codec_context
-    if not context.rate:
-        raise BadMedia("its audio has no sample rate")
+    check_rate(context.rate or 0, limits)
     return AudioTrack(
         index=stream.index,
         codec=context.codec.canonical_name,
@@ -208,7 +258,7 @@ def _video_track(
     if times.jumps_back is not None:
         hint = "Two recordings were concatenated: split or re-export them."
         raise BadMedia(f"its timestamps jump back after {clock(to_us(times.jumps_back, times.base))}", hint)
-    decoded = _decode_first(container, stream, limits)
+    decoded = _decode_first(container, stream, times, limits)
     damaged = bool(times.corrupt or times.untimed)
     seekable = not damaged and is_seekable(container, stream, times)
     return VideoTrack(
@@ -240,13 +290,13 @@ class _DecodedFacts:
     interlaced: bool
 
 
-def _decode_first(container: InputContainer, stream: VideoStream, limits: Limits) -> _DecodedFacts:
-    container.seek(0, backward=True)
+def _decode_first(container: InputContainer, stream: VideoStream, times: StreamTimes, limits: Limits) -> _DecodedFacts:
+    container.seek(min(0, to_us(times.start, times.base)), backward=True)
     frames = list(_first_frames(container, stream))
     if not frames:
         raise BadMedia("none of its first frames can be decoded")
-    times = [f.pts for f in frames if f.pts is not None]
-    if len(times) < len(frames) or times != sorted(set(times)):
+    shown = [f.pts for f in frames if f.pts is not None]
+    if len(shown) < len(frames) or shown != sorted(set(shown)):
         raise BadMedia("its frames have no timestamps", "Remux it into MP4 or Matroska with another program.")
     first = frames[0]
     check_pixels(first.width, first.height, limits)
@@ -266,9 +316,9 @@ def _first_frames(container: InputContainer, stream: VideoStream) -> Iterator[av
 
 def _language(stream: AudioStream) -> str:
     language = stream.language or ""
-    return "" if language == "und" else language
+    return language if language != "und" and re.fullmatch(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,3}", language) else ""
 
 
 def _shot_at(container: InputContainer) -> str:
     text = container.metadata.get("creation_time", "")
-    return text if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?", text) else ""
+    return text if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?", text) else ""
