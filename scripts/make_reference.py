@@ -37,6 +37,7 @@ MESSAGES = {
     "stage": "a stage of a job is over",
     "job": "`add`: a path and its job",
     "worker": "`worker`: the first line, what it takes",
+    "waiting": "`worker`, `serve`: the store does not answer yet: why, and how many seconds it is waited for",
     "task": "`worker`: how one attempt ended: done, found (it was there), failed, dead or given back",
     "skipped": "`run`, `add`: something was passed over, and why; it is no fault",
     "film": "`stereo make`: a finished film: where it lies, its size, frames and format",
@@ -76,7 +77,8 @@ def _cli() -> str:
     parts.append(
         "Data goes to stdout, progress and remarks to stderr. On a terminal there are tables, colour and bars; "
         "in a pipe plain whole lines. `NO_COLOR` is respected. `--json` gives one document, and for lists and commands "
-        "that take long one JSON object a line, told apart by `message_type`; never both. Times in JSON are UTC:\n"
+        "that take long one JSON object a line, told apart by `message_type`; never both. Lines of commands "
+        "that take long have `time` and `level`, as log lines have. Times in JSON are UTC:\n"
     )
     parts.append(_table(("message_type", "meaning"), [(f"`{name}`", words) for name, words in MESSAGES.items()]))
     parts += ["## Exit codes\n", "An unknown code is a failure.\n"]

@@ -189,6 +189,15 @@ def _rename_once(old: str, new: str, from_folder: int, to_folder: int) -> bool:
     return False
 
 
+def folder_identity(path: Path) -> tuple[int, int] | None:
+    """What tells a folder from another of the same name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def wait_for_lock(file: int | IO[bytes] | IO[str]) -> None:
     """Wait until this process alone holds an open file."""
     fcntl.flock(file, fcntl.LOCK_EX)

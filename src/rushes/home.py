@@ -67,6 +67,13 @@ class Stores(Protocol):
     def storage_events(self) -> StorageEvents | None:
         """The queue of storage events, None if none is named."""
 
+    def check_schema(self, ledger: Ledger, /) -> None:
+        """Ask whether this process still knows the tables of the store.
+
+        Raises:
+            WrongHome: a newer rushes has changed them since.
+        """
+
     def clock(self) -> float | None:
         """Seconds since 1970 by the store's own clock, None if the store is a file of this machine.
 

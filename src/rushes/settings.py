@@ -62,6 +62,7 @@ class Settings:
     task_seconds: int = _field("time limit of an attempt on a chunk, in seconds (0 = none)", 1800, "ARQ_JOB_TIMEOUT")
     slot_memory_mb: int = _field("memory limit of a slot's process tree, in MB", 4096)
     slot_tasks: int = _field("a slot is replaced by a new process after this many tasks", 200)
+    start_seconds: int = _field("seconds that a worker or server waits at its start for a store that is away", 60)
     drain_seconds: int = _field("seconds that running tasks may take to finish when a worker stops", 120)
     spot_notice: str = _field("drain before EC2 reclaims this Spot instance: empty = no, aws, or the metadata URL", "")
     reserve_mb: int = _field("work pauses when the home's disk has less free space than this, in MB", 512)

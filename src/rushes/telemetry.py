@@ -1,21 +1,33 @@
-"""Logs in one shape, and named places where a test may kill the process."""
+"""Logs in one shape, outages that are said once, and named places where a test may kill the process."""
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TextIO
 
 from rushes.domain.text import clean_text
 
-_FIELDS = ("job", "task", "stage", "chunk", "attempt", "worker")
+_FIELDS = ("job", "task", "stage", "chunk", "attempt", "worker", "method", "path", "status", "ms", "address", "user")
+_FOREIGN = ("uvicorn", "asyncio")  # whose lines come in our shape
+LOG_BYTES = 5_000_000
 log = logging.getLogger("rushes")
+request_id: ContextVar[str] = ContextVar("request_id", default="")  # of the HTTP request that is being answered
+
+
+def timestamp(seconds: float) -> str:
+    """ISO 8601 in UTC, with milliseconds."""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{int(seconds % 1 * 1000):03d}Z"
 
 
 class JsonLines(logging.Formatter):
@@ -23,26 +35,106 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """ISO 8601 time, then the fields that are set; a traceback only on errors."""
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         doc: dict[str, Any] = {
-            "time": f"{stamp}.{int(record.msecs):03d}Z",
+            "time": timestamp(record.created),
             "level": record.levelname.lower(),
             "service": "rushes",
             "message": record.getMessage(),
         }
+        if request := request_id.get():
+            doc["request"] = request
         doc |= {name: getattr(record, name) for name in _FIELDS if getattr(record, name, None) is not None}
         if record.exc_info:
             doc["traceback"] = self.formatException(record.exc_info)
         return clean_text(json.dumps(doc, ensure_ascii=False))
 
 
-def log_to(stream: Any = None, level: str = "warning") -> None:
-    """Send structured logs to a stream (stderr unless told)."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+class RotatingLog(logging.StreamHandler[TextIO]):
+    """A file that several processes append to; whoever finds it too long moves it aside, and the others follow."""
+
+    def __init__(self, file: Path, most: int = LOG_BYTES) -> None:
+        self._file, self._most = file, most
+        super().__init__(self._opened())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line to the file that has the name now."""
+        with contextlib.suppress(OSError):  # then the line goes where the last one went
+            self._rotate()
+        super().emit(record)
+
+    def close(self) -> None:
+        """Close the file."""
+        super().close()
+        self.stream.close()
+
+    def _opened(self) -> TextIO:
+        return open(self._file, "a", encoding="utf-8", errors="backslashreplace", opener=_open_private)
+
+    def _rotate(self) -> None:
+        if self._is_current() and os.fstat(self.stream.fileno()).st_size < self._most:
+            return
+        fcntl.flock(self.stream, fcntl.LOCK_EX)  # of those who find the same file too long, one moves it
+        if self._is_current():
+            self._file.replace(self._file.with_suffix(f".1{self._file.suffix}"))
+        old, self.stream = self.stream, self._opened()
+        old.close()
+
+    def _is_current(self) -> bool:
+        try:
+            return os.path.samestat(self._file.stat(), os.fstat(self.stream.fileno()))
+        except FileNotFoundError:
+            return False
+
+
+def _open_private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def shorten_log(file: Path, most: int = LOG_BYTES) -> None:
+    """Move aside what a process wrote that goes on appending: copied, then cut, because it keeps the file open."""
+    with contextlib.suppress(OSError):
+        if file.stat().st_size >= most:
+            shutil.copy(file, file.with_suffix(f".1{file.suffix}"))
+            os.truncate(file, 0)
+
+
+def log_to(to: TextIO | logging.Handler | None = None, level: str = "warning") -> None:
+    """Send structured logs to a stream (stderr unless told) or a handler."""
+    handler = to if isinstance(to, logging.Handler) else logging.StreamHandler(to or sys.stderr)
     handler.setFormatter(JsonLines())
-    log.handlers[:] = [handler]
+    for logger in _loggers():
+        logger.handlers[:] = [handler]
+        logger.propagate = False
     log.setLevel(level.upper())
-    log.propagate = False
+
+
+def stop_logging() -> None:
+    """Send logs nowhere any more."""
+    for logger in _loggers():
+        logger.handlers.clear()
+
+
+def _loggers() -> tuple[logging.Logger, ...]:
+    return (log, *map(logging.getLogger, _FOREIGN))
+
+
+class Outage:
+    """Says once that something is away, and once that it is back, however often it is tried meanwhile."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._since = what, 0.0
+
+    def began(self, error: object, **about: object) -> None:
+        """A try has failed; `about` are fields of the log line."""
+        if not self._since:
+            self._since = time.monotonic()
+            log.warning("%s: %s", self._what, error, extra=about)
+
+    def ended(self, **about: object) -> None:
+        """A try has succeeded."""
+        if self._since:
+            seconds, self._since = time.monotonic() - self._since, 0.0
+            log.warning("over after %.0f s: %s", seconds, self._what, extra=about)
 
 
 class BugLog:

@@ -62,6 +62,16 @@ def test_workers_beside_it_do_the_work_and_leave_with_it(home: Path, film: Path)
         wait_for(lambda: not any(w.is_running() and w.status() != "zombie" for w in workers), "workers were left")
 
 
+def test_workers_beside_it_end_with_it_though_it_was_killed(home: Path) -> None:
+    with served(home, "--workers", "1", "--slots", "1") as (process, _said):
+        log = home / "logs" / "worker-1.log"
+        wait_for(lambda: log.exists() and '"worker"' in log.read_text(), "the worker never began")
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert workers
+        process.kill()
+        wait_for(lambda: not any(w.is_running() and w.status() != "zombie" for w in workers), "workers were left")
+
+
 def test_it_is_refused_where_strangers_are_and_with_the_reason(home: Path) -> None:
     argv = [*PROGRAM, "--home", str(home), "serve", "--host", "0.0.0.0", "--port", "0"]
     done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=DEADLINE)

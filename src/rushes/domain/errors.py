@@ -102,8 +102,15 @@ class StoreMissing(StoreAway):
 class StoreRefuses(StoreAway):
     """A store rejects the credentials."""
 
-    hint = "Check the credentials and their permissions. Work continues automatically."
+    hint = "Check the credentials and their permissions. Tasks that failed for it: rushes failed retry"
     exit_code = 4
+    verdict = "works after you fix the cause"
+
+
+class NoCredentials(StoreRefuses):
+    """No credentials for a store were found, or their service does not respond."""
+
+    hint = "Configure credentials. Work continues automatically."
 
 
 class RegistryAway(TryAgain):
@@ -201,3 +208,8 @@ class WrongHome(Refused):
 
     hint = "Check the home with: rushes doctor"
     exit_code = 7
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether work that failed so is never tried again by itself: it cannot work, or somebody is not let in."""
+    return isinstance(error, NeverWorks | NotAllowed | StoreRefuses) and not isinstance(error, NoCredentials)

@@ -1,11 +1,12 @@
 """Tasks: one stage on one chunk, leased to one worker at a time."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON
 from rushes.domain.result import Result
 from rushes.domain.span import Span
@@ -141,7 +142,10 @@ class Task:
     @property
     def question(self) -> Mapping[str, JSON]:
         """What its spec says; nothing if that is no document."""
-        doc = json.loads(self.spec or "{}")
+        try:
+            doc = json.loads(self.spec or "{}")
+        except ValueError:
+            return {}
         return doc if isinstance(doc, dict) else {}
 
     @property
@@ -149,6 +153,24 @@ class Task:
         """The part of the video that it works on; None if that is all of it."""
         doc = self.question.get("span")
         return Span.from_json(doc) if doc else None
+
+
+def parse_spec(text: str, names: Iterable[str] = ()) -> dict[str, JSON]:
+    """The spec of a task, which has its owner, its results, and all that `names` name.
+
+    Raises:
+        NeverWorks: it is not one, so no attempt can help.
+    """
+    hint = "Submit the video again to plan it with this version."
+    try:
+        spec: dict[str, JSON] = json.loads(text)
+        missing = [name for name in ("owner", *names) if name not in spec]
+        keys = [*spec["results"].values()]
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise NeverWorks(f"the spec of the task cannot be read: {e!r}", hint) from e
+    if missing or not all(isinstance(key, str) for key in keys):
+        raise NeverWorks(f"the spec of the task lacks {', '.join(missing) or 'keys of results'}", hint)
+    return spec
 
 
 def retry_delay(failures: int, jitter: float) -> float | None:

@@ -66,14 +66,18 @@ class Library:
         take_over: bool = False,
         named: bool | None = None,
         options: Options = NO_OPTIONS,
+        process: str = "library",
     ) -> None:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library.
 
         One that was not `named` by a person must be trusted if its settings reach out or let others in.
+        `process` is what a server of the home calls this process where it lists its clients.
         """
         folder = find_home(Path.cwd(), home)
         named = is_named(home) if named is None else named
-        self.home: Home = open_home(folder, create=create, take_over=take_over, named=named, options=options)
+        self.home: Home = open_home(
+            folder, create=create, take_over=take_over, named=named, options=options, process=process
+        )
         self.settings, self.folder, self.originals = self.home.settings, self.home.folder, self.home.originals
         self.videos, self.jobs, self.people = Videos(self.home), Jobs(self.home), People(self.home)
         self.uploads, self.paths, self.clips = Uploads(self.home), Paths(self.home), Clips(self.home)
@@ -306,6 +310,10 @@ class Library:
     def health(self) -> dict[str, str]:
         """Each store, and "ok" or what it says instead."""
         return health(self.home)
+
+    def check_schema(self) -> None:
+        """Raises WrongHome: a newer rushes has changed the store since this process opened it."""
+        self.home.stores.check_schema(self.home.ledger)
 
     def list_settings(self) -> list[SettingValue]:
         """Every setting, without secrets, and where its value came from."""

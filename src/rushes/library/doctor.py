@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from rushes.blobs.documents import read_document
@@ -20,6 +21,7 @@ from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.maintenance.published_names import find_missing_names
 from rushes.settings import shown
 
+HINTS = "hints"  # the part without which work goes on, only slower
 SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0
 NEWEST = 200  # jobs whose published files are looked for; verify looks at all
@@ -177,14 +179,17 @@ def _published(home: Home) -> Check:
 
 
 def health(home: Home) -> dict[str, str]:
-    """Each store, and "ok" or what it says instead; quick, for probes of a server."""
+    """Each part, and "ok" or what it says instead; all are asked at once, for probes of a server are impatient."""
     parts: dict[str, Callable[[], object]] = {
-        "ledger": home.ledger.workers,
+        "ledger": lambda: home.ledger.workers(),  # noqa: PLW0108 - to open it may fail
+        "schema": lambda: home.stores.check_schema(home.ledger),
         "records": lambda: home.records.get("ready", home.owner, "ready"),
         "blobs": lambda: home.blobs.read("results/ready"),
         "index": lambda: find_video(home.index, home.owner, "ready"),
+        HINTS: lambda: home.transport.check((*home.every_lane, *NOW)),
     }
-    return {name: _answer(ask) for name, ask in parts.items()}
+    with ThreadPoolExecutor(len(parts)) as threads:
+        return dict(zip(parts, threads.map(_answer, parts.values()), strict=True))
 
 
 def _answer(ask: Callable[[], object]) -> str:

@@ -21,6 +21,7 @@ from rushes.domain.errors import Refused
 from rushes.files import locked_or_refused, make_private, write_whole
 from rushes.servers.process import Running, free_port, how, is_free, new_secret, spawn
 from rushes.settings import Settings, shown
+from rushes.telemetry import shorten_log
 
 BUCKET = KEY = "rushes"
 GRACE_SECONDS = 10  # for running chunks, when everything is stopped
@@ -95,6 +96,7 @@ class Fleet:
     def mend(self) -> Iterator[Part | Ended]:
         """Start again whatever has ended, after a pause that grows while it does not stay."""
         for name, part in list(self.parts.items()):
+            shorten_log(part.log)
             due = self._restarts[name].due
             if due is None and (code := part.running.process.poll()) is not None:
                 yield self._ended(part, f"ended {how(code)}")

@@ -38,11 +38,18 @@ class JobSpec:
 
     @staticmethod
     def from_text(text: str) -> "JobSpec":
-        """The inverse of to_text."""
-        doc = json.loads(text)
-        doc["source"] = Fingerprint.from_json(doc["source"])
-        doc["stages"] = tuple(doc["stages"])
-        return JobSpec(**doc)
+        """The inverse of to_text.
+
+        Raises:
+            NeverWorks: it is not one.
+        """
+        try:
+            doc = json.loads(text)
+            doc["source"] = Fingerprint.from_json(doc["source"])
+            doc["stages"] = tuple(doc["stages"])
+            return JobSpec(**doc)
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise NeverWorks(f"the job's request cannot be read: {e!r}", "Submit the video again.") from e
 
 
 Keys = Mapping[str, str]  # result keys by output

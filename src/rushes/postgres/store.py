@@ -20,7 +20,7 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from rushes.domain.errors import NoRoom, NotAllowed, RushesError, StoreAway, StoreMissing, StoreRefuses
+from rushes.domain.errors import NoRoom, NotAllowed, Refused, RushesError, StoreAway, StoreMissing, StoreRefuses
 from rushes.telemetry import effect, log
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what it ignores after an error that we have heard
@@ -35,6 +35,7 @@ CONNECT_SECONDS = 5
 DEADLINE_SECONDS = 15.0  # of a server that accepts and says nothing; its own limits below come first
 IDLE_SECONDS = 5.0  # after which the server ends the transaction of a client that froze
 PATIENCE = "5s"  # for a lock
+_NAME_BYTES = 63  # of a name in PostgreSQL
 _CLOCK = "SELECT (extract(epoch FROM now()) * 1000)::bigint"
 # Every write finds its rows by an index, and says so: in young tables the planner has no figures and would look through
 # all of them. No plan here depends on a value; and a way that is switched off counts as dear, and what is dear is
@@ -381,6 +382,18 @@ def _insert(table: str, columns: Sequence[str], skip_existing: bool) -> str:
 def _limits(settings: Settings) -> str:
     """Settings for one transaction."""
     return "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings)
+
+
+def named(url: str, name: str) -> str:
+    """An address whose connections have a name in pg_stat_activity, unless it has one itself.
+
+    Raises:
+        Refused: it is no address.
+    """
+    try:
+        return make_conninfo(url, fallback_application_name=name[:_NAME_BYTES])
+    except psycopg.ProgrammingError as e:
+        raise Refused(f"the store's URL cannot be read: {e}", "Write it as postgres://user:password@host/name.") from e
 
 
 @functools.cache

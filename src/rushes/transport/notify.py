@@ -17,7 +17,7 @@ import psycopg
 
 from rushes.domain.errors import RushesError, StoreAway
 from rushes.postgres.store import CONNECT_SECONDS, Notification, Postgres, translate_errors
-from rushes.telemetry import effect, log
+from rushes.telemetry import Outage, effect, log
 from rushes.transport.poll import Poll
 
 CHECK_SECONDS = 3.0
@@ -49,16 +49,18 @@ class Notify(Poll):
         self._waits = 0
         self._idle = False  # this process holds the lock
         self._closed = False
+        self._not_sent, self._not_heard = Outage("hints cannot be sent"), Outage("hints are not heard")
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
         super().announce(lane, tasks)
         if self._was_notified(lane, tasks):
-            return
+            return None
         try:
             with effect("hint"):
                 self._db.ask(_SEND, self._hint(lane, tasks))
         except RushesError as e:
-            log.warning("could not send a hint: %s", e)
+            return self._not_sent.began(e)
+        return self._not_sent.ended()
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """The first wait after this process becomes idle ends at once: look once more."""
@@ -132,13 +134,14 @@ class Notify(Poll):
                     while not self._closed:
                         self._listen_once(db)
             except psycopg.Error as e:
-                log.warning("LISTEN failed: %s", e)
+                self._not_heard.began(e)
                 self._sleep(_TICK)
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[psycopg.Connection]:
         with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, keepalives_idle=10) as db:
             db.execute(f"LISTEN {_CHANNEL}")
+            self._not_heard.ended()
             try:
                 yield db
             finally:

@@ -12,9 +12,17 @@ _POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
 
 
 def open_home(
-    home: Path, *, create: bool = True, take_over: bool = False, named: bool = True, options: Options = NO_OPTIONS
+    home: Path,
+    *,
+    create: bool = True,
+    take_over: bool = False,
+    named: bool = True,
+    options: Options = NO_OPTIONS,
+    process: str = "library",
 ) -> Home:
     """Open a home, making it if it is not there; one that nobody `named` must be trusted if its settings matter.
+
+    `process` is what its servers call this process.
 
     Raises:
         WrongHome: it cannot be opened safely from here.
@@ -23,10 +31,10 @@ def open_home(
         raise WrongHome(f"no home at {home}", "Create one with: rushes init")
     home_folder.prepare(home)
     loaded = load(home, trusted=named or home_folder.is_trusted(home)).over(options)
-    return Home(home, loaded, stores_of(loaded.settings, home, take_over=take_over))
+    return Home(home, loaded, stores_of(loaded.settings, home, take_over=take_over, process=process))
 
 
-def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Stores:
+def stores_of(settings: Settings, home: Path, *, take_over: bool = False, process: str = "") -> Stores:
     """The set-up that the settings mean.
 
     Raises:
@@ -39,7 +47,7 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Sto
     if settings.store.startswith(_POSTGRES):
         with needed("postgres"):
             from rushes.wiring.postgres import PostgresSetup
-        return PostgresSetup(settings, home)
+        return PostgresSetup(settings, home, process)
     if settings.store.startswith(_DYNAMODB):
         with needed("aws"):
             from rushes.wiring.aws import AwsSetup

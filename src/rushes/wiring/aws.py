@@ -62,6 +62,9 @@ class AwsSetup(Setup):
             "Use point-in-time recovery for the table and versioning for the bucket: see docs/guides/run-on-aws.md.",
         )
 
+    def check_schema(self, _ledger: Ledger, /) -> None:
+        """Items have no schema."""
+
     def clock(self) -> float:
         """By the date of an answer, which has whole seconds."""
         service = service_of(self._settings, "dynamodb")

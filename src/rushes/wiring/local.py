@@ -52,5 +52,12 @@ class LocalSetup(Setup):
             raise Refused("this home's ledger is not a file")
         return {"ledger.sqlite": ledger.backup, "records.sqlite": records.backup}
 
+    def check_schema(self, ledger: Ledger, /) -> None:
+        """As the number in the file says."""
+        from rushes.ledger.sqlite import SqliteLedger
+
+        if isinstance(ledger, SqliteLedger):
+            ledger.check_schema()
+
     def clock(self) -> None:
         """This machine's."""

@@ -1,5 +1,7 @@
 """The set-up of a fleet on PostgreSQL: ledger, records and index are tables; hints by NOTIFY or by Redis."""
 
+import os
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,9 +11,10 @@ from rushes.index.port import Index
 from rushes.index.postgres import PostgresIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
-from rushes.postgres.store import Postgres
+from rushes.postgres.store import Postgres, named
 from rushes.records.port import Records
 from rushes.records.postgres import PostgresRecords
+from rushes.settings import Settings
 from rushes.transport.notify import Notify
 from rushes.transport.port import Transport
 from rushes.wiring.setup import Setup, hints_of
@@ -22,9 +25,14 @@ POOL = 10  # connections of one process (CONTRACTS: a worker's share)
 class PostgresSetup(Setup):
     """One database and a bucket (or a folder that every worker sees)."""
 
+    def __init__(self, settings: Settings, home: Path, process: str = "") -> None:
+        """`process` is what the database calls us, with host and process id."""
+        super().__init__(settings, home)
+        self._name = f"rushes {process} {platform.node()}:{os.getpid()}"
+
     @cached_property
     def _db(self) -> Postgres:
-        return Postgres(self._settings.store, size=POOL, pooled=self._settings.pgbouncer)
+        return Postgres(named(self._settings.store, self._name), size=POOL, pooled=self._settings.pgbouncer)
 
     def ledger(self) -> Ledger:
         """Tables."""
@@ -41,7 +49,10 @@ class PostgresSetup(Setup):
     def transport(self, _lanes: Sequence[str]) -> Transport:
         """Redis if it is named, else LISTEN on a direct connection, which a pooler is not."""
         s = self._settings
-        return hints_of(s) if s.hints else Notify(self._db, s.listen or ("" if s.pgbouncer else s.store))
+        if s.hints:
+            return hints_of(s)
+        listen = s.listen or ("" if s.pgbouncer else s.store)
+        return Notify(self._db, listen and named(listen, f"{self._name} LISTEN"))
 
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """The server has its own backup."""
@@ -50,9 +61,14 @@ class PostgresSetup(Setup):
             "Use pg_dump for the database and copy the bucket: see docs/guides/run-on-postgres.md.",
         )
 
+    def check_schema(self, ledger: Ledger, /) -> None:
+        """As the database says."""
+        if isinstance(ledger, PostgresLedger):
+            ledger.check_schema()
+
     def clock(self) -> float:
         """The database's."""
-        db = Postgres(self._settings.store, size=1)
+        db = Postgres(named(self._settings.store, self._name), size=1)
         try:
             return float(db.ask("SELECT extract(epoch FROM clock_timestamp())", {})[0][0])
         finally:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rushes.domain.errors import DamagedBlob, LeaseLost, NeverWorks, NoRoom, RushesError, StoreAway
+from rushes.domain.errors import DamagedBlob, LeaseLost, NoRoom, RushesError, StoreAway, is_final
 from rushes.domain.task import Failure, Finish, Lease, Verdict, retry_delay
 from rushes.ledger.port import Ledger
 from rushes.telemetry import log
@@ -87,7 +87,7 @@ class Outbox:
     def _fail(self, worker: str, entry: commands.Complete, error: Exception) -> None:
         known = error if isinstance(error, RushesError) else RushesError(f"{type(error).__name__}: {error}")
         failure = Failure(type(error).__name__, str(known), known.advice, known.verdict)
-        delay = None if isinstance(error, NeverWorks) else retry_delay(entry.lease.failures + 1, jitter())
+        delay = None if is_final(error) else retry_delay(entry.lease.failures + 1, jitter())
         if isinstance(error, DamagedBlob) and delay is not None:
             delay = 0.0  # it was quarantined: the next attempt makes it again
         self._write(worker, entry, failure, delay)
@@ -108,6 +108,9 @@ class Outbox:
         self.report(inputs.OutboxEntryWritten(entry))
         if verdict is not Verdict.OK:
             log.warning("refused: the task is %s", verdict.value, extra=self.about(entry.lease))
+        elif isinstance(entry, commands.Complete):
+            made = "adopted" if entry.finish.adopted else f"done in {entry.finish.seconds or 0.0:.1f} s"
+            log.info(made, extra=self.about(entry.lease))
 
 
 def _plain(failure: Failure) -> Failure:

@@ -1,6 +1,5 @@
 """The worker's shell: carries out the core's commands and reports inputs to it. It decides nothing."""
 
-import json
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,19 +9,20 @@ from pathlib import Path
 
 from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import LeaseLost, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
+from rushes.domain.errors import LeaseLost, NeverWorks, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand
-from rushes.domain.task import Finish, Lease
+from rushes.domain.task import Finish, Lease, parse_spec
 from rushes.domain.worker import DiskSpace, Incarnation
+from rushes.files import folder_identity
 from rushes.ledger.port import Ledger
-from rushes.telemetry import BugLog, log
+from rushes.telemetry import BugLog, Outage, log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
 from rushes.worker.hints import Background, Hints
 from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
-from rushes.worker.slots import Slots, given_back
+from rushes.worker.slots import Slots, given_back, never_started
 from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
 HOUSEKEEPING_SECONDS = 1.0
@@ -63,7 +63,7 @@ class Shell:
         self.me = deps.new_incarnation()
         self.state = core.begin(deps.limits)
         self.on_input: Callable[[inputs.Input], None] = lambda _input: None  # called in the worker's loop
-        self.bugs = BugLog()
+        self.bugs, self._outage = BugLog(), Outage("store unavailable")
         self._filtered = FilteredTasks(deps.ledger, deps.filter) if deps.filter else None
         self._background = Background(self.bugs)
         report = self._inputs.put
@@ -72,6 +72,7 @@ class Shell:
         self._outbox = Outbox(deps.ledger, deps.open_plan, report, self._hints, self.about)
         self._refusal: WrongHome | None = None
         self._opened: list[Lease] = []  # whose plan is open and not checked yet
+        self._home = folder_identity(deps.scratch.parent)
         self._housekeeping_at = 0.0
         self._until_at = 0.0
 
@@ -179,7 +180,7 @@ class Shell:
         except NotFound:
             pass  # leaving: the row is gone already
         except OUTAGES as e:
-            log.warning("store unavailable: %s", e, extra={"worker": self.me.id})
+            self._outage.began(e, worker=self.me.id)
             self._inputs.put(inputs.StoreUnavailable())
         except Exception as e:  # noqa: BLE001 - a bug in one command must not end the others
             self.bugs.add(e, worker=self.me.id)
@@ -207,6 +208,7 @@ class Shell:
             reply = self._deps.ledger.renew(self.me, command.holding, command.progress, command.note)
         except WrongHome as e:
             return self._leave_because(e)
+        self._outage.ended(worker=self.me.id)
         self._hints.keep(command.holding)
         statuses = {(task, command.holding[task]): status for task, status in reply.leases.items()}
         return self._inputs.put(inputs.RenewalReply(statuses, reply.drain, reply.gone))
@@ -218,15 +220,17 @@ class Shell:
             self._inputs.put(inputs.StopRequested(str(refusal), at_once=True))
 
     def _start(self, slot: int, lease: Lease) -> None:
-        """Start a task; one that cannot be started is given back."""
+        """Start a task; one that cannot be started is given back, unless it never can be."""
         try:
             self._start_or_adopt(slot, lease)
+        except NeverWorks as e:
+            self._inputs.put(never_started(lease, e))
         except Exception as e:  # noqa: BLE001 - one task that cannot be started must not end the worker
             log.warning("not started: %s", e, exc_info=not isinstance(e, RushesError), extra=self.about(lease))
             self._inputs.put(given_back(lease, type(e).__name__, str(e)))
 
     def _start_or_adopt(self, slot: int, lease: Lease) -> None:
-        spec = json.loads(lease.spec)
+        spec = parse_spec(lease.spec)
         keys = list(spec["results"].values())
         known = self._deps.ledger.known(spec["owner"], keys)
         if keys and len(known) == len(set(keys)):
@@ -234,6 +238,7 @@ class Shell:
             self._inputs.put(inputs.TaskFinished(Finish(lease.task, lease.fence, results, adopted=True)))
             return
         self._slots.start(slot, lease)
+        log.info("started", extra=self.about(lease))
 
     def _complete(self, entries: Sequence[commands.Complete]) -> None:
         """Those that open a plan are completed in the background: they read blobs, which may be slow."""
@@ -284,7 +289,7 @@ class Shell:
         try:
             do(*args)
         except (*OUTAGES, LeaseLost) as e:
-            log.warning("store unavailable: %s", e, extra={"worker": self.me.id})
+            self._outage.began(e, worker=self.me.id)
 
     # Housekeeping, once a second
     def _housekeep(self) -> None:
@@ -295,6 +300,8 @@ class Shell:
         if not self.state.has_space:
             self._check_disk_space()
         self._slots.check(self._deps.slot_memory)
+        if folder_identity(self._deps.scratch.parent) != self._home:
+            self._leave_because(WrongHome(f"{self._deps.scratch.parent} is gone", "Start a worker in another home."))
 
     def _ask_until(self) -> None:
         """Once a second, and at once when idle; never while names are being published."""

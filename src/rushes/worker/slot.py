@@ -29,10 +29,12 @@ from rushes.domain.errors import (
     ReadTimedOut,
     RushesError,
     StoreAway,
+    is_final,
 )
 from rushes.domain.keys import JSON, digest, manifest_key
 from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
+from rushes.domain.task import parse_spec
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint, Footage
 from rushes.engines.port import Engine
@@ -44,6 +46,7 @@ from rushes.worker.scratch import scratch
 PR_SET_PDEATHSIG = 1
 Doc = Mapping[str, JSON]
 OnProgress = Callable[[float], None]
+_NEEDED = ("version", "source", "span", "options", "models", "inputs", "profile", "config_hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,9 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
         "message": clean_text(message[:2000]),
         "hint": hint,
         "verdict": verdict,
-        "final": isinstance(error, NeverWorks),
-        "counts": not isinstance(error, Drained | LeaseLost | StoreAway),
         "replace": isinstance(error, ReadTimedOut),
+        "final": is_final(error),
+        "counts": is_final(error) or not isinstance(error, Drained | LeaseLost | StoreAway),
     }
 
 
@@ -134,7 +137,7 @@ def _progress_sender(connection: Connection) -> OnProgress:
 
 def run_task(deps: SlotDeps, request: Doc, on_progress: OnProgress) -> list[Result]:
     """Make the results of a task that do not exist yet; return all of them."""
-    spec = json.loads(request["spec"])
+    spec = parse_spec(request["spec"], _NEEDED)
     keys: dict[str, str] = spec["results"]
     results = {output: found for output, key in keys.items() if (found := _adopt(deps.blobs, spec["owner"], key))}
     wanted = frozenset(keys) - frozenset(results)

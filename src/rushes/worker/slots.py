@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from rushes.domain import errors
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import NeverWorks, RushesError
 from rushes.domain.keys import JSON
 from rushes.domain.result import Result
 from rushes.domain.task import Failure, Finish, Lease
@@ -107,6 +107,12 @@ def outcome(lease: Lease, message: JSON, killed: str, lines: tuple[str, ...]) ->
 def given_back(lease: Lease, kind: str, message: str) -> inputs.TaskFailed:
     """A task that was never started: it is given back, and no failure is counted."""
     return inputs.TaskFailed(lease.task, lease.fence, Failure(kind, message, "", ""), 0.0, counts=False)
+
+
+def never_started(lease: Lease, error: NeverWorks) -> inputs.TaskFailed:
+    """A task that can never be started: a dead letter at once."""
+    failure = Failure(type(error).__name__, str(error), error.advice, error.verdict)
+    return inputs.TaskFailed(lease.task, lease.fence, failure, 0.0, final=True)
 
 
 def jitter() -> float:

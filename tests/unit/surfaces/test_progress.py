@@ -92,8 +92,10 @@ def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str
     watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42, 2, 2.0))])
     _, ended, running, total = lines_of(capsys)
     assert (ended["message_type"], ended["stage"]) == ("stage", "probe")
+    assert running.pop("time").endswith("Z")
     assert running == {
         "message_type": "status",
+        "level": "info",
         "job": "job_aaaabbbbccccdddd",
         "name": "two_cities.mkv",
         "stage": "transcribe",
@@ -169,8 +171,10 @@ def test_programs_hear_that_the_disk_is_nearly_full_and_what_is_kept_free(capsys
     watcher.disk_space(FULL)
     watcher.look([snapshot()])
     (said,) = lines_of(capsys)
+    assert said.pop("time").endswith("Z")
     assert said == {
         "message_type": "status",
+        "level": "info",
         "stage": "room",
         "enough": False,
         "bytes_free": 1_300_000_000,

@@ -107,8 +107,10 @@ def test_a_log_gets_one_clean_line_for_each_outcome(capsys: pytest.CaptureFixtur
 def test_programs_get_a_json_line_for_each_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     tell(Session(json=True))
     first, *_, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first.pop("time").endswith("Z")
     assert first == {
         "message_type": "task",
+        "level": "info",
         "outcome": "done",
         "seconds": 4.21,
         "why": "",

@@ -12,9 +12,9 @@ from rushes.blobs.documents import read_document
 from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import DamagedBlob, LeaseLost, RushesError, StoreAway, WrongHome
 from rushes.domain.event import EventType
-from rushes.domain.job import JobCommand
+from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.result import Artifact, Manifest, Provenance
-from rushes.domain.task import Failure, Finish, Lease, TaskState, Verdict
+from rushes.domain.task import Draft, Failure, Finish, Lease, TaskState, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Completed, Debt, Renewed, SweepResult
@@ -101,6 +101,24 @@ def test_a_slot_that_left_a_thread_at_work_is_replaced(bench: Bench) -> None:
     (first,), (second,), (third,) = (lines_of(bench.ledger, task) for task in tasks)
     assert first == second != third
     assert {bench.task(task).failure.message for task in tasks} == {"too slow"}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("spec", ["", "no JSON", "[]", "{}", '{"results": {}}', '{"owner": "me", "results": {"a": 1}}'])
+def test_a_task_whose_spec_cannot_be_read_is_a_dead_letter_at_once(bench: Bench, spec: str) -> None:
+    task = "job_odd.toy"
+    bench.ledger.submit(
+        NewJob("job_odd", "me", "odd", "odd.mp4", "toys", "{}"), Draft(task, "job_odd", "toy", None, spec)
+    )
+    good = bench.submit("good")
+    bench.run(lambda shell: shell.idle)
+    found = bench.task(task)
+    assert (found.state, found.failures) == (TaskState.DEAD, 1)
+    assert found.failure is not None
+    assert (found.failure.kind, "cannot be read" in found.failure.message or "lacks" in found.failure.message) == (
+        "NeverWorks",
+        True,
+    )
+    assert done(bench, good)
 
 
 class GrownLedger(MemoryLedger):

@@ -9,7 +9,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 from obstore.store import S3Store
 
 from rushes.blobs.bucket_location import BucketLocation
-from rushes.domain.errors import StoreAway, StoreMissing, StoreRefuses
+from rushes.domain.errors import NoCredentials, StoreAway, StoreMissing, StoreRefuses
 
 _ROLE = ("/latest/api/token", "/latest/meta-data/iam")  # the last address where credentials are looked for
 
@@ -55,7 +55,7 @@ def _store_error(doing: str, error: Exception) -> StoreAway:
     if "NoSuchBucket" in text:
         return StoreMissing(f"{doing}: the bucket does not exist")
     if any(part in text for part in _ROLE):
-        return StoreRefuses(
+        return NoCredentials(
             f"{doing}: no credentials were found", "Set s3_key and s3_secret, or configure AWS credentials."
         )
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text:

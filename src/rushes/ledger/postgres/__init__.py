@@ -63,9 +63,7 @@ class PostgresLedger(SqlLedger):
         """Enter or keep the worker's row for a lease, unless a newer version has changed the schema."""
 
         def body(tx: Transaction) -> Renewed:
-            if tx.column("schema")[0] > self._schema:
-                hint = "Start this worker again with the newer version."
-                raise WrongHome("a newer rushes has changed this database", hint)
+            self._check_schema(tx.column("schema")[0])
             return work.renew(tx, worker, holding, progress, note)
 
         return self._write("renew", body)
@@ -76,6 +74,19 @@ class PostgresLedger(SqlLedger):
         return tuple(row[0] for row in rows), changes.after(cursor, rows)
 
     # Beside the port
+    def check_schema(self) -> None:
+        """Ask whether the schema is still the one that this process knows.
+
+        Raises:
+            WrongHome: a newer rushes has changed it.
+        """
+        self._check_schema(self._db.ask(SQL["schema"], {})[0][0])
+
+    def _check_schema(self, number: int) -> None:
+        if number > self._schema:
+            hint = "Start this process again with the newer version."
+            raise WrongHome("a newer rushes has changed this database", hint)
+
     def close(self) -> None:
         """Close idle connections."""
         self._db.close()

@@ -12,7 +12,7 @@ from rushes.ledger.clock import Millis, Seconds, awake_seconds, boot_id, boot_se
 from rushes.ledger.port import Debt, SweepResult
 from rushes.ledger.rules import lease_over
 from rushes.ledger.sql import SqlLedger, queries, sweep, work
-from rushes.ledger.sqlite import filesystem
+from rushes.ledger.sqlite import filesystem, schema
 from rushes.ledger.sqlite.store import Store, Transaction
 
 T = TypeVar("T")
@@ -74,6 +74,15 @@ class SqliteLedger(SqlLedger):
     def backup(self, to: Path) -> None:
         """A whole copy of the ledger while others go on writing."""
         self._store.file.backup(to)
+
+    def check_schema(self) -> None:
+        """Ask whether the schema is still one that this process knows.
+
+        Raises:
+            WrongHome: a newer rushes has changed it.
+        """
+        with self._store.file.read() as db:
+            schema.check(db)
 
     def close(self) -> None:
         """Close the file."""

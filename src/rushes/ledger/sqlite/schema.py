@@ -15,13 +15,23 @@ def migrate(db: sqlite3.Connection, folder: Path = _FOLDER) -> int:
     Raises:
         WrongHome: the schema is newer than this code, or from before its first file.
     """
-    steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
+    steps = _steps(folder)
     with whole(db):
         at = _checked(db, min(steps), max(steps))
         for number in range(max(at + 1, min(steps)), max(steps) + 1):
             run_script(db, steps[number].read_text("utf-8"))
         db.execute(f"PRAGMA user_version = {max(steps)}")
     return max(steps)
+
+
+def check(db: sqlite3.Connection, folder: Path = _FOLDER) -> None:
+    """Raises WrongHome: another version has changed the schema."""
+    steps = _steps(folder)
+    _checked(db, min(steps), max(steps))
+
+
+def _steps(folder: Path) -> dict[int, Path]:
+    return {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
 
 
 def _checked(db: sqlite3.Connection, oldest: int, newest: int) -> int:

@@ -1,8 +1,10 @@
 """Workers of this process: for some jobs, until nothing of them can run now; or for all jobs of a home."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+from rushes.domain.errors import NeverWorks, StoreAway, StoreMissing, StoreRefuses
 from rushes.domain.job import FINAL, Job
 from rushes.domain.task import Task, TaskState
 from rushes.engines.models.background_fetch import BackgroundFetch, OnFetch
@@ -17,7 +19,29 @@ from rushes.worker.shell import Shell
 from rushes.worker.task_filter import TaskFilter, is_due
 
 OnStop = Callable[[int], None]
-__all__ = ["HomeWorker", "OnFetch"]
+RETRY_SECONDS = 1.0
+__all__ = ["HomeWorker", "OnFetch", "wait_for_store"]
+
+
+def wait_for_store(home: Home, on_wait: Callable[[StoreAway, float], None]) -> None:
+    """Open the stores; one that does not answer yet is waited for, and `on_wait` is told once, with the seconds.
+
+    Raises:
+        StoreAway: it did not answer in time, or it answers that it does not know us.
+    """
+    end, told = time.monotonic() + home.settings.start_seconds, False
+    while True:
+        try:
+            _ = home.ledger, home.records, home.transport
+        except StoreAway as e:
+            if isinstance(e, StoreMissing | StoreRefuses) or time.monotonic() >= end:
+                raise
+            if not told:
+                on_wait(e, home.settings.start_seconds)
+            told = True
+            time.sleep(RETRY_SECONDS)
+        else:
+            return
 
 
 class JobModels:
@@ -30,9 +54,15 @@ class JobModels:
     def missing(self, task: Task) -> tuple[str, ...]:
         """The models that a task needs and that are not here."""
         if task.job not in self._missing:
-            spec = JobSpec.from_text(self._home.ledger.job(task.job).payload)
-            self._missing[task.job] = missing_by_stage(self._home, spec.stages, spec.profile)
+            self._missing[task.job] = self._by_stage(task.job)
         return self._missing[task.job].get(task.stage, ())
+
+    def _by_stage(self, job: str) -> Mapping[str, tuple[str, ...]]:
+        try:
+            spec = JobSpec.from_text(self._home.ledger.job(job).payload)
+        except NeverWorks:  # whoever takes its task says so
+            return {}
+        return missing_by_stage(self._home, spec.stages, spec.profile)
 
     def present(self, task: Task) -> bool:
         """Whether a task can be worked on here."""

@@ -1,14 +1,17 @@
 """What the home stands on: workers, sums, settings, health, and metrics for Prometheus."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from rushes.domain.errors import RushesError
 from rushes.domain.worker import Worker
 from rushes.library import Library, SettingValue, version
 from rushes.library.access.audit import AUDIT, AuditEntry
+from rushes.library.doctor import HINTS
 from rushes.library.search import Summary
 from rushes.library.webhook import DELIVERY, Webhook
 from rushes.surfaces.http.audit import note_target
@@ -91,19 +94,28 @@ def is_alive() -> dict[str, str]:
 
 @health.get("/readyz")
 def is_ready(library: LibraryDep) -> JSONResponse:
-    """Every backend answers."""
+    """Every part answers; without hints it is degraded: work goes on, only slower."""
     said = library.health()
-    fine = all(word == "ok" for word in said.values())
-    return JSONResponse({"status": "ready" if fine else "not ready", "parts": said}, 200 if fine else 503)
+    away = {part for part, word in said.items() if word != "ok"}
+    status = "not ready" if away - {HINTS} else "degraded" if away else "ready"
+    return JSONResponse({"status": status, "parts": said}, 503 if away - {HINTS} else 200)
 
 
 @health.get("/metrics", response_class=PlainTextResponse)
 def metrics(request: Request, library: LibraryDep) -> str:
-    """Figures for Prometheus; no job or video is ever a label."""
-    return "".join(f"{line}\n" for line in _lines(request, library))
+    """Figures for Prometheus; no job or video is ever a label. What a store that is away would tell is left out."""
+    lines = [*_own_lines(request), *_up_lines(library)]
+    with suppress(RushesError):
+        lines += [*_store_lines(library)]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(request: Request, library: Library) -> Iterator[str]:
+def _up_lines(library: Library) -> Iterator[str]:
+    said = {f'part="{part}"': int(word == "ok") for part, word in library.health().items()}
+    yield from _metric("rushes_up", "gauge", "whether a part answers as it should", said)
+
+
+def _own_lines(request: Request) -> Iterator[str]:
     state = request.app.state
     hub, requests = state.hub.counters, state.access.requests
     answered = {f'method="{m}",status="{s}"': n for (m, s), n in sorted(requests.items()) if m in _METHODS}
@@ -112,6 +124,9 @@ def _lines(request: Request, library: Library) -> Iterator[str]:
     yield from _metric("rushes_events_persisted_total", "counter", "events read from the ledger", {"": hub.persisted})
     yield from _metric("rushes_events_publish_total", "counter", "events handed to streams", {"": hub.published})
     yield from _metric("rushes_channels_overflow_total", "counter", "streams closed as too slow", {"": hub.overflows})
+
+
+def _store_lines(library: Library) -> Iterator[str]:
     jobs = {f'state="{name}"': n for name, n in library.jobs.counts(MOST).items()}
     yield from _metric("rushes_jobs", "gauge", f"jobs that are not over, counted up to {MOST}", jobs)
     workers = library.jobs.workers()

@@ -1,21 +1,18 @@
 """Options that several commands share, the request that they make, and the library that they open."""
 
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
-from rushes.files import make_private, open_private
+from rushes.files import make_private
 from rushes.library import RECIPES, JobRequest, Library
 from rushes.surfaces.cli.session import Session
-from rushes.telemetry import log, log_to
+from rushes.telemetry import RotatingLog, log_to, stop_logging
 
-LOG_BYTES = 5_000_000
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Overrides = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
 NO_OVERRIDES: Overrides = MappingProxyType({})
@@ -78,23 +75,27 @@ def open_library(
     """
     create = create or not session.home
     options = {name: (value, option) for option, (name, value) in over.items()}
-    library = session.closing.enter_context(Library(session.home or None, create=create, options=options))
+    library = session.closing.enter_context(
+        Library(session.home or None, create=create, options=options, process=_process())
+    )
     level = "debug" if session.verbose else library.settings.log_level
-    to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.folder / "logs")
-    if to is not sys.stderr:
-        session.closing.enter_context(to)
+    to = None if logs_to_stderr or session.verbose else _log_file(library.folder / "logs")
+    if to:
+        session.closing.callback(to.close)
     log_to(to, level)
-    session.closing.callback(log.handlers.clear)
+    session.closing.callback(stop_logging)
     return library
 
 
-def _log_file(folder: Path) -> TextIO:
+def _process() -> str:
+    """The command: worker, serve, jobs ls."""
+    context = click.get_current_context(silent=True)
+    return context.command_path.partition(" ")[2] if context else "library"
+
+
+def _log_file(folder: Path) -> RotatingLog | None:
     try:
         make_private(folder)
-        file = folder / "rushes.log"
-        if file.exists() and file.stat().st_size > LOG_BYTES:
-            file.replace(folder / "rushes.1.log")
-        opened = open_private(file, os.O_WRONLY | os.O_APPEND)
-        return os.fdopen(opened, "a", encoding="utf-8", errors="backslashreplace")
+        return RotatingLog(folder / "rushes.log")
     except OSError:
-        return sys.stderr
+        return None

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -13,6 +14,9 @@ from pathlib import Path
 from rushes.domain.keys import JSON
 from rushes.domain.text import clean_text
 from rushes.surfaces.cli.screen import Cell, Column, Part, Screen
+from rushes.telemetry import timestamp
+
+_LEVELS = {"failed": "warning", "dead": "error"}  # by outcome of a task; messages are info
 
 
 @dataclass(slots=True)
@@ -44,14 +48,14 @@ class Session:
             self._write(json.dumps(to_json(value), indent=2 if self.out.terminal else None))
 
     def message(self, message_type: str, **fields: object) -> None:
-        """One JSON line of a long command; with --json only."""
-        if self.json:
-            self._write(json.dumps({"message_type": message_type, **to_json(fields)}))
+        """One JSON line of a long command, with time and level as log lines have them; with --json only."""
+        level = "error" if message_type == "exit_error" else _LEVELS.get(str(fields.get("outcome")), "info")
+        self._line(message_type, {"time": timestamp(time.time()), "level": level, **fields})
 
     def rows(self, message_type: str, rows: Iterable[object]) -> None:
         """A list for programs: one JSON line a row, none if there is nothing; with --json only."""
         for row in rows if self.json else ():
-            self.message(message_type, **to_json(row))
+            self._line(message_type, to_json(row))
 
     def line(self, *parts: Part) -> None:
         """A line of the answer for people; not with --json."""
@@ -72,6 +76,10 @@ class Session:
         """A line for people that is not data: on stderr, unless --quiet or --json."""
         if self.talks and self.out.heard:
             self.err.line(*parts)
+
+    def _line(self, message_type: str, fields: Mapping[str, object]) -> None:
+        if self.json:
+            self._write(json.dumps({"message_type": message_type, **to_json(fields)}))
 
     def _write(self, text: str) -> None:
         # ASCII only (json escapes the rest): safe on every terminal, and odd file names survive.

@@ -16,7 +16,7 @@ from rushes.domain.job import Job
 from rushes.library.jobs import Jobs
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.words import ActiveJobs, active_jobs
-from rushes.telemetry import log
+from rushes.telemetry import Outage
 
 LOOK_SECONDS = 0.25  # while things happen
 QUIET_SECONDS = 1.0  # reached step by step while nothing does
@@ -96,6 +96,7 @@ class EventHub:
         self._thread: threading.Thread | None = None
         self.counters = Counters()
         self.closing = False
+        self._outage = Outage("cannot follow the ledger")
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to follow."""
@@ -146,8 +147,9 @@ class EventHub:
             before = cursor
             try:
                 cursor = self._look(cursor)
+                self._outage.ended()
             except RushesError as e:  # a busy or absent store: the next look goes on from the same cursor
-                log.warning("cannot follow the ledger: %s", e)
+                self._outage.began(e)
             pause = pause_after(pause, news=cursor != before, heard=bool(self._subscribers))
             if self._nudge.wait(pause) and not self._over.is_set():
                 self._nudge.clear()
@@ -160,7 +162,7 @@ class EventHub:
                 if not more:
                     return cursor
             except RushesError as e:
-                log.warning("cannot follow the ledger: %s", e)
+                self._outage.began(e)
                 self._over.wait(LOOK_SECONDS)
         return cursor
 

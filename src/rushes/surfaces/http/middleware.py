@@ -1,20 +1,25 @@
-"""Middleware: applies the access policy, limits what is sent, writes the audit log, adds headers to answers."""
+"""Middleware: applies the access policy, limits what is sent, writes audit and access log, adds headers to answers."""
 
+import logging
+import re
+import secrets
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
 from anyio.to_thread import run_sync
 from fastapi.responses import Response
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rushes.domain.errors import RushesError
 from rushes.library.access.throttle import network
-from rushes.surfaces.http.access import SAFE, UPLOADS, AccessPolicy
+from rushes.surfaces.http.access import CALLER, SAFE, UPLOADS, AccessPolicy
 from rushes.surfaces.http.audit import write_entry
 from rushes.surfaces.http.bodies import OpenBodies, TooManyAtOnce, limited
 from rushes.surfaces.http.problems import problem_of
 from rushes.surfaces.http.proxy import Client
+from rushes.telemetry import log, request_id
 
 CONTENT_POLICY = (  # pages connect to us, and to the bucket that films are sent to
     "default-src 'self'; script-src 'self'; style-src 'self'; "
@@ -28,6 +33,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+REQUEST_ID = "X-Request-Id"
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")  # what others may call a request
 BEHIND_TLS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
@@ -46,6 +53,7 @@ class AccessMiddleware:
             return
         client = self._policy.client(scope)
         scope["client"], scope["scheme"] = (client.address, 0), client.scheme
+        request_id.set(_id_of(scope))
         sending = self._told(scope, send)
         if no := await run_sync(self._refusal, scope, client):
             await no(scope, receive, sending)
@@ -64,14 +72,31 @@ class AccessMiddleware:
             return problem_of(e)
 
     def _told(self, scope: Scope, send: Send) -> Callable[[Message], Awaitable[None]]:
+        begun = time.monotonic()
+
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 more = BEHIND_TLS if scope["scheme"] == "https" else {}
-                for name, value in {**self._headers, **more}.items():
+                for name, value in {**self._headers, **more, REQUEST_ID: request_id.get()}.items():
                     headers.setdefault(name, value)
                 self._policy.requests[scope["method"], message["status"]] += 1
+                _log_access(scope, message["status"], time.monotonic() - begun)
                 await write_entry(self._policy.accounts.audit, scope, message["status"])
             await send(message)
 
         return told
+
+
+def _id_of(scope: Scope) -> str:
+    """What the client or a proxy calls the request, if that is a plain name; else a new one."""
+    given = Headers(scope=scope).get(REQUEST_ID, "")
+    return given if _ID.match(given) else secrets.token_hex(8)
+
+
+def _log_access(scope: Scope, status: int, seconds: float) -> None:
+    """One line for each answer, when it begins; without the query, which may hold secrets."""
+    caller = scope.get(CALLER)
+    about = {"method": scope["method"], "path": scope["path"], "status": status, "ms": round(seconds * 1000)}
+    about |= {"address": scope["client"][0], "user": caller.name if caller else None}
+    log.log(logging.ERROR if status >= 500 else logging.INFO, "%(method)s %(path)s %(status)d", about, extra=about)

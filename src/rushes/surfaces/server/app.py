@@ -9,6 +9,7 @@ from dataclasses import asdict
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from rushes.domain.errors import RushesError, WrongHome
 from rushes.library import Library, version
 from rushes.library.access.accounts import Accounts
 from rushes.library.access.signing import Signer
@@ -25,8 +26,10 @@ from rushes.surfaces.web import mount
 from rushes.surfaces.web.pages.jobs import LiveJobs
 from rushes.surfaces.web.pages.library import IndexCounts
 from rushes.surfaces.words import ActiveJobs
+from rushes.telemetry import Outage
 
 API = "/api/v1"
+SCHEMA_SECONDS = 60.0  # between looks whether a newer rushes has changed the store
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
         "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
 RESOURCES = (videos.router, videos.recipes, media.api, events.router, jobs.router, jobs.tasks, jobs.steps,
@@ -92,8 +95,24 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(app.state.access.accounts.audit.forget)
     app.state.hub.start(asyncio.get_running_loop())
     app.state.webhook.start()
+    watch = asyncio.create_task(_watch_schema(library))
     try:
         yield
     finally:
+        watch.cancel()
         await asyncio.to_thread(app.state.webhook.stop)
         await asyncio.to_thread(app.state.hub.stop)
+
+
+async def _watch_schema(library: Library) -> None:
+    """Say once when a newer rushes has changed the store; /readyz says so as long as it is so."""
+    outage = Outage("this server is older than its store")
+    while True:
+        await asyncio.sleep(SCHEMA_SECONDS)
+        try:
+            await asyncio.to_thread(library.check_schema)
+            outage.ended()
+        except WrongHome as e:
+            outage.began(f"{e}. {e.advice}")
+        except RushesError:
+            continue  # a store that is away is told of by those who need it

@@ -1,14 +1,10 @@
-"""The server process: listens until a signal, hangs up on every stream at once, and starts workers beside it."""
+"""The server process: listens until a signal, and hangs up on every stream at once."""
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from types import FrameType
 from typing import ClassVar
 
@@ -17,8 +13,6 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from rushes.files import make_private, open_private
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LAST_SECONDS = 3  # that answers may still take when told to stop; streams end at once
 WAITING = 500  # connections whose request has not come yet; then the oldest is closed
@@ -26,7 +20,7 @@ HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself w
 
 
 @contextmanager
-def _signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Meanwhile signals are handled so."""
     before = {number: signal.signal(number, handler) for number in SIGNALS}
     try:
@@ -89,8 +83,8 @@ class Server(uvicorn.Server):
             host=host,
             port=port,
             http=TimeoutProtocol,
-            log_level="warning",
-            access_log=False,  # addresses may hold secrets
+            log_config=None,  # its lines go where ours go
+            access_log=False,  # the middleware writes one, without secrets
             server_header=False,
             proxy_headers=False,  # whom to believe is decided by the access policy
             timeout_graceful_shutdown=LAST_SECONDS,
@@ -100,7 +94,7 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Ours while it serves; what they mean for the process is the caller's business."""
-        with _signals(self.handle_exit) if threading.current_thread() is threading.main_thread() else nullcontext():
+        with signals(self.handle_exit) if threading.current_thread() is threading.main_thread() else nullcontext():
             yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -108,32 +102,3 @@ class Server(uvicorn.Server):
         self.told = sig
         self._hub.hang_up()
         super().handle_exit(sig, frame)
-
-
-class Workers:
-    """Worker processes beside the server, each in a group of its own, so that Ctrl-C is told to them by us."""
-
-    def __init__(self, home: Path, count: int, slots: int | None) -> None:
-        argv = [sys.executable, "-m", "rushes", "--home", str(home), "worker", "--json"]
-        argv += ["--slots", str(slots)] if slots else []
-        logs = home / "logs"
-        make_private(logs)
-        self._processes = [_start(argv, logs / f"worker-{n}.log") for n in range(1, count + 1)]
-
-    def stop(self) -> None:
-        """Tell them to hand back and wait; a signal meanwhile tells them again, which means now."""
-        with _signals(lambda *_: self.tell()):
-            self.tell()
-            for process in self._processes:
-                process.wait()
-
-    def tell(self) -> None:
-        """To stop; told again they stop at once."""
-        for process in self._processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-
-
-def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND), "ab") as out:
-        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0)

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
+from rushes.domain.errors import Interrupted, Refused, RushesError, StoreAway, Terminated
 from rushes.files import local_path
 from rushes.library import Library, needed
 from rushes.library.local_fleet import GRACE_SECONDS, Ended, Fleet, Part
-from rushes.library.work.workers import HomeWorker, OnFetch
+from rushes.library.work.processes import WorkerProcesses
+from rushes.library.work.workers import HomeWorker, OnFetch, wait_for_store
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
 from rushes.surfaces.cli.screen import DONE, NOW
@@ -46,6 +47,7 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--drain-grace": ("drain_seconds", drain_grace),
     }
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
+    _wait_for_store(session, library)
     worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
     view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
     worker.shell.on_input = view.on_input
@@ -58,6 +60,16 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
     code = code or (SOME_FAILED if until_idle and view.count["dead"] else 0)
     _end(session, view, code)
     return code
+
+
+def _wait_for_store(session: Session, library: Library) -> None:
+    """Raises StoreAway: it did not answer in time."""
+
+    def on_wait(error: StoreAway, seconds: float) -> None:
+        session.message("waiting", reason=str(error), seconds=seconds)
+        session.remark(f"waiting for the store, at most {seconds:.0f} s", (f"  {error}", DONE))
+
+    wait_for_store(library.home, on_wait)
 
 
 def _fetch_teller(session: Session) -> OnFetch:
@@ -104,19 +116,20 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
     """
     with needed("serve"):
         from rushes.surfaces.server.app import create  # noqa: PLC0415 - the extra may not be installed
-        from rushes.surfaces.server.process import Server, Workers  # noqa: PLC0415
+        from rushes.surfaces.server.process import Server, signals  # noqa: PLC0415
     library = open_library(session, create=True, logs_to_stderr=session.json)
+    _wait_for_store(session, library)
     code = secrets.token_urlsafe(12) if setup else ""
     app = create(library, host, code, insecure=insecure)
     port = port or _free_port(host)
     _check_port(host, port)
-    beside = Workers(library.folder, workers, slots)
+    beside = WorkerProcesses(library.folder, workers, slots)
     server = Server(app, host, port)
     _report_address(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.access.open)
     try:
         server.run()
     finally:
-        beside.stop()
+        beside.stop(signals)
     return 128 + server.told if server.told else 0
 
 
