@@ -77,6 +77,8 @@ class Settings:
     depth_model: str = _field("a folder with a depth model in ONNX format (MiDaS, Depth Anything) to use instead", "")
     keep_days: int = _field("days to keep intermediate chunks after the job is done", 1)
     clip_days: int = _field("days to keep clips", 30)
+    events_ttl_days: int = _field("days to keep events and log lines of jobs (0 = all; the last event stays)", 30)
+    jobs_ttl_days: int = _field("days to keep jobs that failed, were cancelled or have nothing left (0 = all)", 0)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
     beside: bool = _field("write subtitles and a sidecar file next to the video", default=True)
     token: str = _field("token for programs that call the API (Authorization: Bearer ...), never shown", "")

@@ -6,7 +6,7 @@ from ledger_kit import BROKEN, OWNER, Backend, claim, done, film, first_of, new_
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import JobCommand, JobState
-from rushes.domain.task import TaskState
+from rushes.domain.task import Need, TaskState
 from rushes.ledger.pages import all_events
 from rushes.ledger.port import Debt, Ledger
 
@@ -158,3 +158,18 @@ def test_a_change_after_a_job_was_forgotten_is_not_missed(ledger: Ledger) -> Non
     ledger.control(NEW.id, JobCommand.FORGET)
     ledger.submit(new_job("next"), first_of(new_job("next")))
     assert ledger.changed(seen)[0] == (new_job("next").id,)
+
+
+def test_it_is_remembered_for_ninety_days_that_a_key_arrived(backend: Backend, ledger: Ledger) -> None:
+    ledger.arrived("uploads/a", "etag")
+    backend.clock.advance(89 * DAY)
+    ledger.arrived("uploads/b", "etag")
+    early, late = new_job("early"), new_job("late")
+    ledger.submit(early, first_of(early, [Need("uploads/a", is_key=True)]))
+    backend.clock.advance(2 * DAY)
+    ledger.arrived("uploads/c", "etag")
+    ledger.submit(late, first_of(late, [Need("uploads/a", is_key=True)]))
+    states = {task.job: task.state for task in ledger.tasks().rows}
+    assert states[early.id] is TaskState.READY
+    if backend.name != "dynamodb":  # which removes what has expired some days later, or never
+        assert states[late.id] is TaskState.WAITING

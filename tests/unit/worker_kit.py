@@ -40,6 +40,7 @@ class Bench:
     opens: Callable[[str], bool] = lambda _stage: False
     open_plan: Callable[..., None] = lambda _lease, _finish: None
     check_plan: Callable[..., tuple[str, ...]] = lambda _lease: ()
+    retention: Callable[[], float] | None = None
 
     def submit(self, name: str, *, priority: int = 0, **options: Any) -> str:
         """A job of one task; its id."""
@@ -74,6 +75,7 @@ class Bench:
             slot_memory=0,
             slot_tasks=100,
             reserve=0,
+            retention=self.retention,
         )
         return Shell(deps, until)
 

@@ -88,6 +88,13 @@ class Follower:
             self._people.update()
         return removed
 
+    def forget(self, owner: str, video: str, job: str) -> None:
+        """A job is no longer in the ledger: whatever else is known of its video is read again."""
+        with self.index.lock(60.0) as mine:
+            if mine:
+                self._drop(owner, video, {job})
+                self._select_all()
+
     def _catch_up(self, limit: int) -> int:
         self._read_records()
         self._queue_changed()

@@ -12,7 +12,7 @@ from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
 from rushes.domain.video import Fingerprint, VideoFacts
-from rushes.jobs.maintenance.verify import quarantine
+from rushes.jobs.maintenance.repair import quarantine
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import JobSpec, job_facts, plan, results_of

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
+from rushes.domain.result import Result
 from rushes.domain.task import Task, TaskState
 from rushes.ledger.port import Ledger, Page
 
@@ -35,6 +36,13 @@ def tasks_by_id(ledger: Ledger, ids: Sequence[str]) -> Iterator[Task]:
     """Those of these tasks that there are."""
     for at in range(0, len(ids), _PAGE):
         yield from ledger.tasks(ids=ids[at : at + _PAGE]).rows
+
+
+def known_in_pages(ledger: Ledger, owner: str, keys: Collection[str]) -> dict[str, Result]:
+    """Which of these results exist, however many they are."""
+    wanted = list(dict.fromkeys(keys))
+    pages = (wanted[at : at + _PAGE] for at in range(0, len(wanted), _PAGE))
+    return {key: result for page in pages for key, result in ledger.known(owner, page).items()}
 
 
 def all_events(ledger: Ledger, job: str, after: int = 0, types: Collection[EventType] = ()) -> Iterator[Event]:

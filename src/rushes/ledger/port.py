@@ -91,7 +91,7 @@ class Ledger(Protocol):
     def arrived(self, key: str, etag: str) -> tuple[str, ...]:
         """A blob key is there: meets every need of it once; answers the tasks that became ready.
 
-        The same (key, etag) again changes nothing.
+        The same (key, etag) again changes nothing, for at least 90 days.
         """
 
     # Working

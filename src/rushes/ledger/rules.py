@@ -16,6 +16,7 @@ from rushes.domain.task import MAX_LOSSES, Failure, LeaseStatus, TaskState, Verd
 EventData = dict[str, JSON]
 NewEvent = tuple[EventType, EventData]
 MAX_TASKS = (1 << 20) - 1  # of one plan; SQL backends number a job's tasks with 20 bits
+LOCK_SECONDS = 90 * 86_400  # how long it is remembered that a blob key arrived, and why a result was set aside
 LOG_LINES = 1000  # kept per attempt
 _PAUSED = {JobCommand.PAUSE: 1, JobCommand.PAUSE_NOW: 2}
 

@@ -11,7 +11,7 @@ from typing import Self
 from rushes import home_folder
 from rushes.annotations import sidecars
 from rushes.annotations.people import People
-from rushes.blobs.local_disk import free_bytes, remove_unfinished
+from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
@@ -19,18 +19,16 @@ from rushes.estimates.estimate import Estimate, Forecast, estimate, forecast, jo
 from rushes.files import local_path
 from rushes.home import Home, machine, version
 from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
-from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
 from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock
-from rushes.jobs.maintenance.gc import GcReport, gc
+from rushes.jobs.maintenance.gc import GcProgress, GcReport
 from rushes.jobs.maintenance.restore import restore
-from rushes.jobs.maintenance.verify import Damage, VerifyReport
-from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
+from rushes.jobs.maintenance.verify import EVERYTHING, Damage, Selection, VerifyProgress, VerifyReport
 from rushes.library.clips import Clip, ClipRequest, Clips
 from rushes.library.doctor import Check, doctor, health
-from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
+from rushes.library.retention import begin_round, tidy
 from rushes.library.search import export_hits
 from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabulary
 from rushes.library.videos import Videos
@@ -44,11 +42,10 @@ from rushes.uploads.service import Uploads, UploadWriter
 from rushes.uploads.staging import Upload, UploadBusy
 from rushes.wiring import open_home, stores_of
 from rushes.wiring.setup import folder_blobs, needed
-from rushes.worker.scratch import clear
 
-__all__ = ["RECIPES", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "ModelStatus",
-           "RunReport", "SettingValue", "SignedPart", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
-           "needed", "version"]  # fmt: skip
+__all__ = ["RECIPES", "Clip", "Estimate", "GcProgress", "IntakeResult", "JobRequest", "Library", "ModelStatus",
+           "RunReport", "Selection", "SettingValue", "SignedPart", "Upload", "UploadBusy", "UploadWriter", "Uploads",
+           "VerifyProgress", "VerifyReport", "needed", "version"]  # fmt: skip
 
 Place = str | Path
 Places = Iterable[Place]
@@ -247,11 +244,17 @@ class Library:
         return free_bytes(self.home.blobs)
 
     # Care
-    def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> VerifyReport:
-        """Read every file of every result and compare it with its hash."""
+    def verify(
+        self,
+        on_progress: Callable[[VerifyProgress], None] = lambda _progress: None,
+        chosen: Selection = EVERYTHING,
+        *,
+        restart: bool = False,
+    ) -> VerifyReport:
+        """Read every file of every result, or of some, and compare it with its hash; goes on where it was cut short."""
         from rushes.library.work.run import find_damages
 
-        return find_damages(self.home, on_progress)
+        return find_damages(self.home, on_progress, chosen, restart=restart)
 
     def repair(self, damages: tuple[Damage, ...]) -> RunReport:
         """Make what is damaged again, and nothing else."""
@@ -265,21 +268,16 @@ class Library:
 
         return repairing(self.home, damages, signals=signals)
 
-    def gc(self) -> GcReport:
-        """Clear what is no longer needed."""
+    def gc(self, on_progress: Callable[[GcProgress], None] = lambda _progress: None) -> GcReport:
+        """Clear what is no longer needed; workers do the same by themselves, a little at a time."""
         with maintenance_lock(self.home.folder):
-            finish_removals(self.home)
-            announce = partial(control.announce, self.home)
-            cleared = gc(
-                self.home.ledger, self.home.blobs, self.home.owner, retention_rules(self.home), announce=announce
-            )
-        self.uploads.finish_all()
-        self.uploads.expire()
-        forget_requests(self.home)
-        self.home.follower.check(self.home.owner)
-        remove_unfinished(self.home.blobs)
-        clear(self.home.scratch)
-        return cleared
+            round, file = begin_round(self.home, "gc")
+            while round.step():
+                on_progress(round.progress)
+            report = round.report
+            file.remove()
+        tidy(self.home)
+        return report
 
     def backup(self, to: Place) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""

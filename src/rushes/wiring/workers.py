@@ -41,6 +41,7 @@ def worker(
     lanes: Sequence[str] = (),
     until: Callable[[Shell], bool] = lambda _shell: False,
     filter: TaskFilter | None = None,
+    retention: Callable[[], float] | None = None,
 ) -> Shell:
     """A worker of this home, for all its tasks or those that pass a filter."""
     s = home.settings
@@ -67,6 +68,7 @@ def worker(
         slot_tasks=s.slot_tasks,
         reserve=s.reserve_mb * 2**20,
         filter=filter,
+        retention=retention,
     )
     return Shell(deps, until)
 

@@ -26,6 +26,7 @@ from rushes.worker.slots import Slots, given_back, never_started
 from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
 HOUSEKEEPING_SECONDS = 1.0
+RETENTION_SECONDS = 20.0  # before the first step of clearing up, and after one that failed
 OUTAGES = (StoreAway, NoRoom, NotAllowed)  # not a failure of the work: the core tries again
 
 
@@ -50,6 +51,7 @@ class WorkerDeps:
     slot_tasks: int
     reserve: int  # bytes of the disk that must stay free
     filter: TaskFilter | None = None  # which tasks it takes; None: all
+    retention: Callable[[], float] | None = None  # clears up a little; answers the seconds until the next time
 
 
 class Shell:
@@ -66,6 +68,7 @@ class Shell:
         self.bugs, self._outage = BugLog(), Outage("store unavailable")
         self._filtered = FilteredTasks(deps.ledger, deps.filter) if deps.filter else None
         self._background = Background(self.bugs)
+        self._retention, self._retention_at = Background(self.bugs), time.monotonic() + RETENTION_SECONDS
         report = self._inputs.put
         self._hints = Hints(deps.transport, deps.lane_of, report, self.bugs, takes=deps.limits.by_hint)
         self._slots = Slots(deps.slot_argv, deps.slot_env, report, self._keep_log, self._clear_scratch, deps.slot_tasks)
@@ -103,6 +106,7 @@ class Shell:
             self._slots.close()
             self._hints.close(core.PATIENCE_SECONDS)
             self._background.close(core.PATIENCE_SECONDS)
+            self._retention.close(core.PATIENCE_SECONDS)
         if self._refusal:
             raise self._refusal
 
@@ -302,6 +306,13 @@ class Shell:
         self._slots.check(self._deps.slot_memory)
         if folder_identity(self._deps.scratch.parent) != self._home:
             self._leave_because(WrongHome(f"{self._deps.scratch.parent} is gone", "Start a worker in another home."))
+        if self._deps.retention and now >= self._retention_at and self.state.drain_until is None:
+            self._retention_at = now + RETENTION_SECONDS
+            self._retention.run(partial(self._guard_background, self._clear_up, self._deps.retention), "retention")
+
+    def _clear_up(self, step: Callable[[], float]) -> None:
+        """In a thread of its own: what waits for the sweep must not wait for this."""
+        self._retention_at = time.monotonic() + step()
 
     def _ask_until(self) -> None:
         """Once a second, and at once when idle; never while names are being published."""

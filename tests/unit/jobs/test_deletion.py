@@ -11,7 +11,8 @@ from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, Finish, Lease, Need, TaskState
 from rushes.jobs.maintenance.gc import drop
-from rushes.jobs.maintenance.verify import find_missing, repair, verify
+from rushes.jobs.maintenance.repair import repair
+from rushes.jobs.maintenance.verify import find_missing, verify
 from rushes.jobs.open_plan import PlanOpener
 from rushes.worker.slot import _adopt
 from tests.memory_blobs import MemoryBlobs

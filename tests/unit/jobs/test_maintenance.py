@@ -12,8 +12,9 @@ from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Draft, TaskState
 from rushes.jobs.maintenance.backup import SEAL, copy
+from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.restore import restore
-from rushes.jobs.maintenance.verify import Damage, find_missing, repair, rounds, verify
+from rushes.jobs.maintenance.verify import Damage, find_missing, verify
 from rushes.ledger.memory import MemoryLedger
 from rushes.worker.publish import sweep
 from tests.memory_blobs import MemoryBlobs

@@ -160,6 +160,16 @@ def test_a_home_is_made_backed_up_restored_and_verified(tmp_path: Path, rushes: 
     assert rushes("reindex").exit_code == 0
 
 
+def test_some_of_a_home_is_verified(rushes: Invoke) -> None:
+    counts = [json.loads(rushes("verify", "--part", f"{n}/3", "--json").stdout.splitlines()[-1]) for n in (1, 2, 3)]
+    assert sum(count["results"] for count in counts) == json.loads(rushes("verify", "--json").stdout)["results"]
+    assert rushes("verify", "--sample", "1%").exit_code == 0
+    for wrong in (["--sample", "0%"], ["--sample", "some"], ["--part", "4/3"], ["--part", "0/3"], ["--part", "half"]):
+        refused = rushes("verify", *wrong)
+        assert refused.exit_code == 2
+        assert "Write" in refused.stderr
+
+
 def test_the_doctor_says_what_to_do(rushes: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "models"))
     shown = rushes("doctor")

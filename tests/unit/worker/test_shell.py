@@ -19,7 +19,7 @@ from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Completed, Debt, Renewed, SweepResult
 from rushes.telemetry import BugLog
-from rushes.worker import commands, core, inputs
+from rushes.worker import commands, core, inputs, shell
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
 from rushes.worker.outbox import Outbox
@@ -45,6 +45,29 @@ def test_a_worker_is_idle_only_when_everything_is_done(bench: Bench) -> None:
     tasks = [bench.submit(f"a{n}") for n in range(7)]
     bench.run(lambda shell: shell.idle)
     assert all(done(bench, task) for task in tasks)
+
+
+def test_a_worker_clears_up_meanwhile_and_work_does_not_wait_for_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell, "RETENTION_SECONDS", 0.0)
+    monkeypatch.setattr(shell, "HOUSEKEEPING_SECONDS", 0.01)
+    steps, go_on = [0], threading.Event()
+
+    def step() -> float:
+        steps[0] += 1
+        if steps[0] == 1:
+            raise StoreAway("the bucket is away")
+        go_on.wait(DEADLINE)
+        return 0.0
+
+    bench.retention = step
+    with bench.working():
+        wait_for(lambda: steps[0] == 2, "it was not tried again")
+        task = bench.submit("meanwhile")
+        wait_for(lambda: done(bench, task), "the task waited for a step that takes long")
+        go_on.set()
+        wait_for(lambda: steps[0] > 5, "it was not gone on with")
 
 
 def test_every_line_of_a_failed_attempt_stays_with_it(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
-from rushes.domain.job import Job, JobState
+from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.keys import canonical, manifest_key, manifests_of_subject
 from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
@@ -35,8 +35,14 @@ class RetentionRules:
     keep_days: int
     clip_days: int
     young_seconds: float = 86400.0  # an unnamed blob that is younger may belong to work in progress
+    events_days: int = 0  # 0: events stay
+    jobs_days: int = 0  # 0: jobs stay
     gone: frozenset[str] = frozenset()  # jobs that were deleted: they want nothing
     footage: frozenset[str] = frozenset()  # sha256s, where all that goes was made of these; none: look at every job
+
+    def is_over(self, job: Job, now: datetime) -> bool:
+        """Whether a job ended so long ago that it may be forgotten, if nothing that it made is left."""
+        return bool(self.jobs_days) and job.state in FINAL and _age_in_days(job, now) >= self.jobs_days
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,18 @@ def sort_results(ledger: Ledger, owner: str, rules: RetentionRules, now: datetim
     for job in all_jobs(ledger, owner):
         if job.id in rules.gone or (rules.footage and not footage_of([job]) <= rules.footage):
             continue  # results are never shared by other footage; a job that has not read its own is looked at
-        tasks = all_tasks(ledger, job.id)
-        may_go = set(_passing(job, tasks, rules, now)) if job.state is JobState.COMPLETED else set()
-        going |= may_go
-        wanted |= {key for task in tasks for key in _wants(job, task)} - may_go
+        of_job = sort_job(job, all_tasks(ledger, job.id), rules, now)
+        going |= of_job.going
+        wanted |= of_job.wanted
     return SortedResults(frozenset(going - wanted), frozenset(wanted))
+
+
+def sort_job(job: Job, tasks: Sequence[Task], rules: RetentionRules, now: datetime) -> SortedResults:
+    """Every result that one job speaks of: what it lets go, and what it wants."""
+    going = frozenset(_passing(job, tasks, rules, now))
+    if job.state is not JobState.COMPLETED and rules.is_over(job, now):
+        return SortedResults(going, frozenset())
+    return SortedResults(going, frozenset(key for task in tasks for key in _wants(job, task)) - going)
 
 
 def footage_of(jobs: Collection[Job]) -> frozenset[str]:
@@ -73,13 +86,21 @@ def _wants(job: Job, task: Task) -> Iterator[str]:
         yield from inputs_of(task.spec)
 
 
-def _passing(job: Job, tasks: tuple[Task, ...], rules: RetentionRules, now: datetime) -> Iterator[str]:
-    days = (now - datetime.fromisoformat(job.finished_at)).days if job.finished_at else 0
+def _passing(job: Job, tasks: Sequence[Task], rules: RetentionRules, now: datetime) -> Iterator[str]:
+    """What a completed job lets go by age, and all of one that failed or was cancelled long ago."""
+    days = _age_in_days(job, now)
     for task in tasks:
         spec = rules.specs.get(task.stage)
-        intermediate = spec.intermediate if spec and days >= rules.keep_days else ()
-        expiring = spec.expiring if spec and days >= rules.clip_days else ()
-        yield from (key for output, key in results_of(task.spec).items() if output in (*intermediate, *expiring))
+        may_go = (*spec.intermediate,) if spec and days >= rules.keep_days else ()
+        may_go += (*spec.expiring,) if spec and days >= rules.clip_days else ()
+        for output, key in results_of(task.spec).items():
+            if output in may_go if job.state is JobState.COMPLETED else rules.is_over(job, now):
+                yield key
+
+
+def _age_in_days(job: Job, now: datetime) -> int:
+    """Whole days since it ended."""
+    return (now - datetime.fromisoformat(job.finished_at)).days if job.finished_at else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +125,7 @@ class Deletion:
     rules: RetentionRules
     now: datetime
     announce: Announce = lambda _tasks: None  # of tasks that are made again
+    wanted_now: Callable[[Collection[str]], frozenset[str]] | None = None  # those of some keys; None: look at all jobs
 
     def clear(self, keys: Iterable[str], why: str, gone: Iterable[str] = ()) -> int:
         """Set results aside, but for what jobs take up meanwhile; answers how many went. Repeatable."""
@@ -116,7 +138,11 @@ class Deletion:
         notes = self._notes(self.blobs.keys(_notes_of(self.owner)))
         mine = {name: note.gone for name, note in notes if not gone or not set(note.gone).isdisjoint(gone)}
         if mine:
-            self._settle([*mine], self._wanted({job for some in mine.values() for job in some}))
+            self._settle([*mine], self._wanted([*mine], {job for some in mine.values() for job in some}))
+
+    def being_deleted(self) -> frozenset[str]:
+        """Jobs whose deletion was killed: they want nothing."""
+        return frozenset(job for _, note in self._notes(self.blobs.keys(_notes_of(self.owner))) for job in note.gone)
 
     def noted(self) -> Iterator[Manifest]:
         """What may yet be brought back."""
@@ -142,14 +168,17 @@ class Deletion:
             except (DamagedBlob, ValueError, KeyError, TypeError):
                 log.warning("skipped: the note %s is damaged", name)
 
-    def _wanted(self, gone: Collection[str]) -> frozenset[str]:
+    def _wanted(self, names: Sequence[str], gone: Collection[str]) -> frozenset[str]:
+        """What jobs want of all that these notes name."""
+        if self.wanted_now:
+            return self.wanted_now({key for _, note in self._notes(names) for key in note.manifests})
         rules = replace(self.rules, gone=self.rules.gone.union(gone))
         return sort_results(self.ledger, self.owner, rules, self.now).wanted
 
     def _settle(self, names: Sequence[str], spared: Collection[str] = ()) -> int:
         taken = {key for _, note in self._notes(names) for key in self._take_out(note, spared)}
         gone = {job for _, note in self._notes(names) for job in note.gone}.union(self.rules.gone)
-        wanted = self._wanted(gone) if names else frozenset()
+        wanted = self._wanted(names, gone) if names else frozenset()
         for name, note in self._notes(names):
             back = {key: data for key, data in note.manifests.items() if key in wanted}
             self._bring_back(back, gone)

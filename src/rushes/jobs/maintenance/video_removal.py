@@ -52,7 +52,8 @@ def retention_rules(home: Home) -> RetentionRules:
     """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
     s = home.settings
     gone = frozenset(job for record in home.all_records(DELETED) if record.doc["over"] for job in record.doc["jobs"])
-    return RetentionRules(home.specs, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
+    young = max(1, s.keep_days) * 86400.0
+    return RetentionRules(home.specs, s.keep_days, s.clip_days, young, s.events_ttl_days, s.jobs_ttl_days, gone)
 
 
 def deleted_jobs(home: Home) -> frozenset[str]:

@@ -83,7 +83,7 @@ def _meet_page(tx: Transaction, name: str, etag: str) -> tuple[list[str], bool]:
     ready: list[str] = []
     if etag in key.etags:
         return [], False
-    key.arrived = True
+    key.arrived, key.expires = True, tx.wall // 1000 + rules.LOCK_SECONDS
     tx.put(key)
     tx.load_tasks(key.dependants)
     for id, bit in key.dependants.items():

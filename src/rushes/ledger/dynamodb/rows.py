@@ -270,6 +270,7 @@ class BlobKeyRow:
     arrived: bool = False
     etags: list[str] = field(default_factory=list)
     dependants: dict[str, int] = field(default_factory=dict)
+    expires: int | None = None
     rev: int = 0
 
     @property
@@ -277,7 +278,7 @@ class BlobKeyRow:
         return keys.blob_key(self.name)
 
     def item(self) -> Item:
-        return pack(self)
+        return pack(self, ("expires",))
 
 
 @dataclass(slots=True)

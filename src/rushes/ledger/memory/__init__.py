@@ -48,9 +48,11 @@ class MemoryLedger(MemoryState):
 
     def arrived(self, key: str, etag: str) -> tuple[str, ...]:
         with self._lock:
+            oldest = self._wall() - 1000 * rules.LOCK_SECONDS
+            self._arrived = {one: at for one, at in self._arrived.items() if at > oldest}
             if (key, etag) in self._arrived:
                 return ()
-            self._arrived.add((key, etag))
+            self._arrived[key, etag] = self._wall()
             return self._meet_needs(Need(key, is_key=True))
 
     # Working

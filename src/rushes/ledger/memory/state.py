@@ -196,7 +196,7 @@ class MemoryState:
         self._jobs: dict[str, JobRow] = {}
         self._workers: dict[str, WorkerRow] = {}
         self._results: dict[tuple[str, str], Result] = {}
-        self._arrived: set[tuple[str, str]] = set()
+        self._arrived: dict[tuple[str, str], int] = {}  # when
         self._debts: set[tuple[str, str, str]] = set()
         self._changes = 0
 

@@ -10,7 +10,7 @@ from rushes.domain.job import Counts, Job, JobState, NewJob
 from rushes.domain.keys import JSON, parse_task_id
 from rushes.domain.task import Draft, Need, Verdict
 from rushes.ledger.clock import iso
-from rushes.ledger.rules import check_plan_size
+from rushes.ledger.rules import LOCK_SECONDS, check_plan_size
 from rushes.ledger.sql.job_row import PLACE_BITS, JobRow, JobRows, held_tasks
 from rushes.ledger.sql.transaction import Row, Transaction, encode, legible
 
@@ -78,6 +78,7 @@ def draft(tx: Transaction, task: str, fence: int, tasks: Sequence[Draft], facts:
 def arrived(tx: Transaction, key: str, etag: str) -> tuple[str, ...]:
     """Meet every need of a blob key; the tasks that became ready."""
     tx.run("hold_keys", keys=[key])
+    tx.run("drop_arrivals", before=tx.wall - 1000 * LOCK_SECONDS)
     if not tx.one("add_arrival", key=key, etag=etag, at=tx.wall):
         return ()
     jobs = JobRows(tx)

@@ -50,6 +50,10 @@ SELECT DISTINCT key FROM rushes.arrival WHERE key = ANY (:keys);
 -- A blob key with this content, once.
 INSERT INTO rushes.arrival (key, etag, at) VALUES (:key, :etag, :at) ON CONFLICT DO NOTHING RETURNING key;
 
+-- name: drop_arrivals
+-- Arrivals of long ago: nobody waits for them any more.
+DELETE FROM rushes.arrival WHERE at <= :before;
+
 -- name: jobs_awaiting
 -- Jobs with tasks that need a blob key.
 SELECT DISTINCT task >> 20 FROM rushes.need_key WHERE key = :key AND NOT met;

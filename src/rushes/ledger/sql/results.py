@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from rushes.domain.result import Result
-from rushes.ledger.rules import LOG_LINES
+from rushes.ledger.rules import LOCK_SECONDS, LOG_LINES
 from rushes.ledger.sql.transaction import Reader, Transaction, legible
 
 
@@ -16,6 +16,7 @@ def known(reader: Reader, owner: str, keys: Collection[str]) -> dict[str, Result
 def set_aside(tx: Transaction, owner: str, keys: Collection[str], reason: str) -> int:
     """Take results out; how many there were."""
     these = {"owner": owner, "keys": list(keys)}
+    tx.run("drop_asides", before=tx.wall - 1000 * LOCK_SECONDS)
     tx.run("note_aside", **these, at=tx.wall, reason=legible(reason))
     return len(tx.all("drop_results", **these))
 

@@ -11,6 +11,10 @@ INSERT INTO rushes.aside (owner, key, at, reason)
 SELECT owner, key, :at, :reason FROM rushes.result WHERE owner = :owner AND key = ANY (:keys)
 ON CONFLICT DO NOTHING;
 
+-- name: drop_asides
+-- Notes of long ago.
+DELETE FROM rushes.aside WHERE at <= :before;
+
 -- name: drop_results
 -- Results taken out.
 DELETE FROM rushes.result WHERE owner = :owner AND key = ANY (:keys) RETURNING key;

@@ -4,7 +4,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from rushes.domain import errors
 from rushes.domain.errors import Interrupted, ModelMissing, RegistryAway, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
-from rushes.domain.keys import parse_task_id
+from rushes.domain.keys import canonical, parse_task_id
 from rushes.domain.task import TaskState
 from rushes.domain.worker import DiskSpace
 from rushes.estimates.estimate import forget_estimate
@@ -20,8 +20,17 @@ from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
 from rushes.jobs.maintenance.published_names import restore_names, still_wrong
-from rushes.jobs.maintenance.verify import Damage, VerifyReport, find_missing, repair, rounds, verify
+from rushes.jobs.maintenance.repair import repair, rounds
+from rushes.jobs.maintenance.verify import (
+    Damage,
+    OnProgress,
+    Selection,
+    VerifyReport,
+    find_missing,
+    verify,
+)
 from rushes.jobs.maintenance.video_removal import deleted_jobs
+from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.jobs.progress import JobsWatcher
 from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
 from rushes.library.work.workers import JobWorker
@@ -31,6 +40,7 @@ from rushes.worker.publish import sweep
 
 LOOK_SECONDS = 0.25
 FIRST_SECONDS = 2.0  # for the first look, which shows what was done before; hundreds of films hold nothing up
+RESUME_SECONDS = 7 * 86400.0  # a verification that was cut short is gone on with for so long
 REPAIRING = "repair"  # kind of the records of results that left the ledger before their tasks were ready again
 
 
@@ -177,9 +187,19 @@ def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> i
     return int(kind.exit_code)
 
 
-def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
-    """Results that are damaged, that a repair left unfinished, and that are missing from the ledger."""
-    found = verify(home.ledger, home.blobs, home.owner, on_progress)
+def find_damages(home: Home, on_progress: OnProgress, chosen: Selection, *, restart: bool = False) -> VerifyReport:
+    """Results that are damaged, that a repair left unfinished, and that are missing from the ledger.
+
+    A look that was cut short goes on where it was, unless it shall `restart`.
+    """
+    question = canonical([home.owner, asdict(chosen)]).decode()
+    file = WorkFile(home.folder / "verify.sqlite", question, 0.0 if restart else RESUME_SECONDS)
+    try:
+        found = verify(home.ledger, home.blobs, home.owner, on_progress, chosen=chosen, file=file)
+    except BaseException:
+        file.close()
+        raise
+    file.remove()
     if any(damage.names_only for damage in found.damages):
         found = _without_owed(home, found)
     begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}

@@ -1,5 +1,6 @@
 """Workers of this process: for some jobs, until nothing of them can run now; or for all jobs of a home."""
 
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,6 +13,7 @@ from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.models import missing_by_stage
 from rushes.ledger.pages import all_tasks
+from rushes.library.retention import Retention
 from rushes.plan.planner import JobSpec
 from rushes.wiring.workers import worker
 from rushes.worker.drain import stop_requests
@@ -150,12 +152,21 @@ class HomeWorker(_Worker):
         """With `on_fetch` it fetches missing models of usual jobs meanwhile; it is called in another thread."""
         self.home, self._until_idle = home, until_idle
         self.models = BackgroundFetch(home.models, self._missing_models, on_fetch) if on_fetch else None
-        self.shell = worker(home, slots=slots, lanes=lanes, until=self._nothing_left, filter=self._filter())
+        self._retention = Retention(home, secrets.token_hex(8))
+        self.shell = worker(
+            home,
+            slots=slots,
+            lanes=lanes,
+            until=self._nothing_left,
+            filter=self._filter(),
+            retention=None if until_idle else self._retention.step,
+        )
 
     def run(self, on_stop: OnStop = lambda _signal: None) -> int:
         """Work until a signal comes or, if so asked, nothing is left; the exit code."""
         with self.listening(on_stop):
             self.shell.run()
+        self._retention.close()
         return 128 + self.signal if self.signal else 0
 
     def _missing_models(self) -> tuple[str, ...]:

@@ -56,6 +56,43 @@ request_options = together(
 )
 
 
+class Share(click.ParamType[float]):
+    """A part of all, as a percentage."""
+
+    name = "share"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
+        """How it is written."""
+        return "PERCENT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Between 0 and 1."""
+        try:
+            share = float(str(value).removesuffix("%")) / 100
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1:
+            self.fail(f"{value!r} is not a percentage. Write it as 1% or 0.5%.", param, ctx)
+        return share
+
+
+class PartOf(click.ParamType[tuple[int, int]]):
+    """One of several parts."""
+
+    name = "part"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
+        """How it is written."""
+        return "N/OF"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Which one, and of how many."""
+        number, _, of = str(value).partition("/")
+        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+            self.fail(f"{value!r} is not a part. Write the second of eight as 2/8.", param, ctx)
+        return int(number), int(of)
+
+
 def request_of(words: dict[str, Any]) -> JobRequest:
     """The request that the options make."""
     return JobRequest(**{**words, "only": names(words["only"]), "skip": names(words["skip"])})

@@ -1,7 +1,9 @@
 """Maintaining a home: init, trust, verify, rm, gc, backup, restore, index, reindex."""
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -9,12 +11,12 @@ from rich.live import Live
 
 from rushes import home_folder
 from rushes.domain.errors import NotFound, Refused
-from rushes.library import Library, RunReport, VerifyReport
+from rushes.library import GcProgress, Library, RunReport, Selection, VerifyProgress, VerifyReport
 from rushes.library.access.audit import Audit
 from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME, named_home
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.options import PartOf, Share, open_library
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
@@ -62,12 +64,20 @@ def trust(session: Session, folder: str) -> None:
     session.line(str(trusted), ("  trusted", DONE))
 
 
-@command("verify", "rushes verify", "rushes verify --repair", "rushes verify --json | tail -1")
+@command("verify", "rushes verify", "rushes verify --repair", "rushes verify --sample 1%", "rushes verify --part 2/8")
 @click.option("--repair", is_flag=True, help="Make damaged results again, and nothing else.")
-def verify(session: Session, repair: bool) -> int:
-    """Check every stored file against its hash; exit 1 if one is damaged."""
+@click.option("--sample", type=Share(), default="100%", help="Read only a random share of the results, e.g. 1%.")
+@click.option(
+    "--part", type=PartOf(), default="1/1", help="Read one part of several, e.g. 2/8: each on another machine."
+)
+@click.option("--restart", is_flag=True, help="Do not go on with a verification that was cut short.")
+def verify(session: Session, repair: bool, sample: float, part: tuple[int, int], restart: bool) -> int:
+    """Check every stored file against its hash; exit 1 if one is damaged.
+
+    Cut short, the same command goes on where it was.
+    """
     library = open_library(session)
-    found = _look(session, library)
+    found = _look(session, library, Selection(sample, *part), restart=restart)
     for damage in found.damages:
         session.message("error", **{k: getattr(damage, k) for k in ("job", "task", "output", "what")})
         session.line(("damaged", TROUBLE), f"  {damage.task}  {damage.output}: {damage.what}")
@@ -107,8 +117,12 @@ def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> No
 
 @command("gc", "rushes gc", "rushes gc --json")
 def gc(session: Session) -> None:
-    """Free disk space: intermediate files, expired clips, leftovers of crashes."""
-    cleared = open_library(session).gc()
+    """Free disk space: intermediate files, expired clips, old events, leftovers of crashes.
+
+    Workers do this by themselves once a day. Cut short, the same command goes on where it was.
+    """
+    with _live(session) as tell:
+        cleared = open_library(session).gc(lambda progress: tell(_gc_words(progress)))
     session.document(cleared)
     session.line(f"{size(cleared.size)} freed", (f"  {cleared.blobs} files, {cleared.results} results", DONE))
 
@@ -187,15 +201,39 @@ def _what(one: RemovalReport) -> str:
     return ", ".join(parts + ([plural(len(one.originals), "uploaded original")] if one.originals else []))
 
 
-def _look(session: Session, library: Library) -> VerifyReport:
+def _look(session: Session, library: Library, chosen: Selection, *, restart: bool) -> VerifyReport:
+    def words(progress: VerifyProgress) -> str:
+        jobs = f"job {progress.jobs} of {progress.total}"
+        return f"{plural(progress.results, 'result')} read, {jobs}  {progress.name}"
+
+    with _live(session) as tell:
+        return library.verify(lambda progress: tell(words(progress)), chosen, restart=restart)
+
+
+@contextmanager
+def _live(session: Session) -> Iterator[Callable[[str], None]]:
+    """A line that says how far something is, on a terminal; written at most ten times a second."""
     if not session.bars:
-        return library.verify()
+        yield lambda _text: None
+        return
     with Live(console=session.err.console, auto_refresh=False, transient=True) as live:
+        shown = 0.0
 
-        def tell(count: int, name: str) -> None:
-            live.update(session.err.styled((f"{plural(count, 'result')} read  {name}", DONE)), refresh=count % 10 == 0)
+        def tell(text: str) -> None:
+            nonlocal shown
+            due = time.monotonic() >= shown + 0.1
+            shown = time.monotonic() if due else shown
+            live.update(session.err.styled((text, DONE)), refresh=due)
 
-        return library.verify(tell)
+        yield tell
+
+
+_GC_WORDS = {"jobs": "jobs read", "manifests": "parts of the results read", "blobs": "parts of the files read"}
+
+
+def _gc_words(progress: GcProgress) -> str:
+    of = f" of {progress.total}" if progress.total else ""
+    return f"{progress.done}{of} {_GC_WORDS.get(progress.phase, 'jobs read, clearing')}"
 
 
 def _repair(library: Library, found: VerifyReport, watching: Watcher) -> RunReport:
@@ -209,6 +247,8 @@ def _verdict(session: Session, found: VerifyReport, *, repaired: bool) -> int:
     bad = len(found.damages)
     counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}
     session.message("summary", **counts, repaired=repaired)
+    if found.resumed:
+        session.remark((f"{plural(found.resumed, 'result')} read before it was cut short", DONE))
     read = f"{plural(found.results, 'result')}, {plural(found.files, 'file')}, {size(found.size)} read"
     end = "no damage" if not bad else f"{bad} damaged" + (", repaired" if repaired else "")
     session.line(f"{read}: {end}")
