@@ -52,7 +52,9 @@ class Settings:
     listen: str = _field("direct postgres://... address for LISTEN when the store is behind pgBouncer", "")
     owner: str = _field("owner of the videos, jobs and results", "me")
     profile: str = _field("models to use: fast, balanced or high_quality", "balanced", of=_PROFILES)
-    sources: str = _field("folders and buckets for rushes watch and for adding over HTTP, comma separated", "")
+    sources: str = _field(
+        "folders and buckets to watch, and below which videos may be added over HTTP, comma separated", ""
+    )
     storage_events: str = _field("SQS queue (name or URL) with the buckets' storage events, for rushes watch", "")
     recipe: str = _field("default recipe", "searchable")
     chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)

@@ -39,7 +39,7 @@ def served(films: Path) -> Iterator[Serving]:
     with Library(films / ".rushes") as library:
         report = library.run([films], JobRequest(only=("playlist", "shots")), slots=1)
         assert [job.name for job in report.jobs if job.state == "completed"] == [SHOWN]
-    with serving(films / ".rushes") as server:
+    with serving(films / ".rushes", sources=str(films.parent)) as server:
         yield server
 
 

@@ -1,5 +1,6 @@
 """Servers that several tests share."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(home: Path) -> Iterator[Serving]:
-    with serving(home) as running:
+    with serving(home, sources=tempfile.gettempdir()) as running:  # films of tests may be added
         yield running
 
 
@@ -33,5 +34,5 @@ def developed(tmp_path_factory: pytest.TempPathFactory, film: Path) -> Iterator[
     home = tmp_path_factory.mktemp("developed") / "home"
     with Library(home) as library:
         assert library.run([film], JobRequest(only=("playlist", "shots")), slots=2).exit_code == 0
-    with serving(home) as running:
+    with serving(home, sources=tempfile.gettempdir()) as running:
         yield running

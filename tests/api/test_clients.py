@@ -1,6 +1,7 @@
 """What the author of a client meets: a description that is true, HEAD, names for files, JSON where pages are."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.api.kit import Serving, serving, submit
 from tests.api.test_uploads import begin
 
 TOKEN = "a-long-and-secret-token"
+NOWHERE = str(Path(tempfile.gettempdir(), "nowhere", "film.mp4"))
 STUDIO = "https://studio.example"
 
 
@@ -70,9 +72,9 @@ def test_files_are_called_like_the_film(developed: Serving) -> None:
 
 
 def test_taking_nothing_in_is_an_error_and_one_film_leads_to_its_job(server: Serving, film: Path) -> None:
-    told = server.post("/api/v1/videos", {"paths": ["/nowhere/film.mp4"]}, 404)
+    told = server.post("/api/v1/videos", {"paths": [NOWHERE]}, 404)
     assert told["hint"]
-    answer = server.http.post("/api/v1/videos", json={"paths": [str(film), "/nowhere/film.mp4"]})
+    answer = server.http.post("/api/v1/videos", json={"paths": [str(film), NOWHERE]})
     assert answer.status_code == 202
     assert answer.headers["location"] == f"/api/v1/jobs/{answer.json()[0]['job']['id']}"
     assert server.get(answer.headers["location"])["state"] == "created"

@@ -87,7 +87,7 @@ def test_another_sites_page_changes_nothing(server: Serving, said: dict[str, str
 
 
 def test_our_own_page_and_listed_ones_may(home: Path) -> None:
-    with serving(home, cors="https://studio.example") as server:
+    with serving(home, cors="https://studio.example", sources="/tmp") as server:
         for said in ({"Origin": server.url, "Sec-Fetch-Site": "same-origin"}, {"Origin": "https://studio.example"}):
             assert server.http.post("/api/v1/paths", json={"path": "/tmp"}, headers=said).status_code == 201
 

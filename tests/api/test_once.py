@@ -1,6 +1,7 @@
 """A request with an Idempotency-Key: a kill while it is answered does not block the key, and keys do not pile up."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ def killed(server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """Ask, and die after the work and before the answer: nothing that would come after it happens."""
     add = Library.add
 
-    def die(*asked: object) -> None:
-        add(*asked)  # type: ignore[arg-type]
+    def die(*asked: Any, **more: Any) -> None:
+        add(*asked, **more)
         raise Refused("kill -9")
 
     with monkeypatch.context() as dying:
@@ -30,10 +31,10 @@ def test_after_a_kill_the_same_key_is_answered_by_the_next_process(
     home: Path, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = {"paths": [str(film)]}
-    with serving(home) as server:
+    with serving(home, sources=str(film.parent)) as server:
         killed(server, film, monkeypatch)
         assert server.post("/api/v1/videos", body, 409, headers=KEY)["code"] == "Running"
-    with serving(home) as server:
+    with serving(home, sources=str(film.parent)) as server:
         answer = server.post("/api/v1/videos", body, 202, headers=KEY)
         assert server.post("/api/v1/videos", body, 202, headers=KEY) == answer
         assert [job["id"] for job in server.get("/api/v1/jobs")["items"]] == [answer[0]["job"]["id"]]
@@ -63,7 +64,7 @@ def test_who_lost_a_request_to_another_changes_nothing_of_its_answer(server: Ser
 
 
 def test_answers_are_forgotten_after_some_days(home: Path, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(home) as server:
+    with serving(home, sources=str(film.parent)) as server:
         server.post("/api/v1/videos", {"paths": [str(film)]}, 202, headers=KEY)
         server.library.gc()
         assert len(server.library.home.records.list(REQUEST, "me")[0]) == 1

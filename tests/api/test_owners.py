@@ -41,7 +41,7 @@ def mine(folder: Path) -> Mine:
 def make_mine(folder: Path) -> Mine:
     """A video, jobs in three states, a clip, an upload, a path, a correction and a worker of the owner `me`."""
     (folder / "film.mp4").write_bytes(b"not a film")
-    with serving(folder / "home") as server:
+    with serving(folder / "home", sources=str(folder)) as server:
         home: Any = server.library.home
         facts = {"video": VIDEO, "name": "film.mp4", "path": "film.mp4", "duration_us": 10_000_000, "size": 1}
         run = Run("job_film", "me", VIDEO, "searchable", "completed", "2026-01-01T00:00:00.000001Z", facts)

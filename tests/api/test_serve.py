@@ -50,6 +50,8 @@ def test_sigterm_with_open_streams_ends_it_at_once(home: Path) -> None:
 
 
 def test_workers_beside_it_do_the_work_and_leave_with_it(home: Path, film: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "rushes.toml").write_text(f'sources = "{film.parent}"')
     with served(home, "--workers", "1", "--slots", "1") as (process, said):
         with httpx.Client(base_url=said["url"], timeout=DEADLINE) as http:
             (added,) = http.post("/api/v1/videos", json={"paths": [str(film)], "only": ["probe"]}).json()

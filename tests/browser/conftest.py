@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -69,7 +70,7 @@ def contexts() -> list[BrowserContext]:
 @pytest.fixture
 def empty(tmp_path: Path, contexts: list[BrowserContext]) -> Iterator[Serving]:
     """A server over a home in which nothing is yet."""
-    with serving(tmp_path / "home") as running:
+    with serving(tmp_path / "home", sources=f"{tempfile.gettempdir()},/no") as running:
         yield running
         close(contexts)
 

@@ -1,10 +1,14 @@
 """Where a bucket is, as settings say it."""
 
+import re
 from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import Refused
 
 SCHEME = "s3://"
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_PART = r"(?!\.\.?(?:/|$))[^/\x00-\x1f\x7f]+"  # neither empty nor a way up
+_PREFIX = re.compile(f"{_PART}(?:/{_PART})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ def parse_location(url: str, endpoint: str = "", key: str = "", secret: str = ""
         Refused: it names none.
     """
     bucket, _, prefix = url.removeprefix(SCHEME).partition("/")
-    if not bucket or "://" in bucket or bucket.endswith(":"):
-        raise Refused(f"not a bucket: {url!r}", "Write it as s3://bucket/prefix.")
-    return BucketLocation(bucket, prefix.strip("/"), endpoint, key, secret)
+    prefix = prefix.strip("/")
+    if not _BUCKET.fullmatch(bucket) or (prefix and not _PREFIX.fullmatch(prefix)):
+        raise Refused(f"not a bucket: {url[:200]!r}", "Write it as s3://bucket/prefix.")
+    return BucketLocation(bucket, prefix, endpoint, key, secret)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import Refused, RushesError
@@ -23,6 +23,7 @@ from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
 from rushes.sources.port import FoundFile, SkippedFile
+from rushes.sources.roots import bounded
 from rushes.sources.watch import find
 
 TRIAL = "trial"  # the recipe of what an estimate tries out
@@ -57,14 +58,16 @@ class IntakeResult:
     size: int = 0
 
 
-def add(home: Home, places: Iterable[str], wanted: JobRequest) -> Iterator[IntakeResult]:
-    """Submit everything found at these places.
+def add(
+    home: Home, places: Iterable[str], wanted: JobRequest, roots: Sequence[str] = (), most: int = 0
+) -> Iterator[IntakeResult]:
+    """Submit everything found at these places, only below these roots (none: anywhere), and no more files than that.
 
     Raises:
         Refused: the request is invalid.
     """
     named = {place if "://" in place else os.path.realpath(place): place for place in places}
-    return take_in(home, find(map(home.source, named.values())), wanted, named)
+    return take_in(home, bounded(find(map(home.source, named.values())), roots, most), wanted, named)
 
 
 def take_in(

@@ -90,9 +90,14 @@ class Library:
         self.home.close()
 
     # Taking in and working
-    def add(self, paths: Places, wanted: JobRequest | None = None) -> list[IntakeResult]:
-        """Submit files and folders; the same file with the same request is the same job."""
-        return list(add(self.home, map(str, paths), wanted or JobRequest()))
+    def add(
+        self, paths: Places, wanted: JobRequest | None = None, *, roots: Sequence[str] = (), most: int = 0
+    ) -> list[IntakeResult]:
+        """Submit files and folders; the same file with the same request is the same job.
+
+        Only files below `roots` (none named: anywhere), and at most so many (0: all).
+        """
+        return list(add(self.home, map(str, paths), wanted or JobRequest(), roots, most))
 
     def run(
         self,

@@ -10,8 +10,9 @@ from rushes.domain.keys import short
 from rushes.home import Home
 from rushes.records.port import Record
 from rushes.sources.port import FoundFile, SkippedFile
+from rushes.sources.roots import is_below, media_folders, outside
 
-__all__ = ["FoundFile", "Paths", "Record", "SkippedFile"]
+__all__ = ["FoundFile", "Paths", "Record", "SkippedFile", "is_below", "outside"]
 PATH = "path"  # the kind of record
 
 
@@ -48,10 +49,8 @@ class Paths:
         """What lies there, at most so many entries; nothing is taken in."""
         return list(islice(self.home.source(place).scan(), most))
 
-    def may_be_read(self, place: str) -> bool:
-        """Whether a place lies at or below one that the settings name, as seen with links resolved."""
-        places = [p.strip() for p in self.home.settings.sources.split(",") if p.strip()]
-        if place.startswith("s3://"):
-            return any(f"{place}/".startswith(f"{p.rstrip('/')}/") for p in places)
-        real = Path(place).resolve()
-        return any(real.is_relative_to(Path(p).resolve()) for p in places if not p.startswith("s3://"))
+    def roots(self, *, usual: bool) -> list[str]:
+        """What the settings name; else, if `usual`, the home's folder and this user's media folders."""
+        named = [place.strip() for place in self.home.settings.sources.split(",") if place.strip()]
+        folders = [self.home.originals.resolve(), *media_folders()] if usual and not named else []
+        return named + [str(folder) for folder in folders if folder != Path("/")]

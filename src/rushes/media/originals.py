@@ -68,7 +68,7 @@ class LocalOriginal:
         if not stat.S_ISREG(now.st_mode):
             raise BadMedia(f"{self.name} is not a regular file", "Folders, pipes and devices cannot be read.")
         same = self._same_times(now)
-        if same and now.st_ino != self.taken_in.inode:
+        if same and self.taken_in.inode not in (0, now.st_ino):  # 0: an upload, whose job is older than its file
             version = _Version(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns, file)
             same = bool(self.sha256) and _sha256(version) == self.sha256
         if not same:

@@ -5,6 +5,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from rushes.domain.errors import NotAllowed, NotFound, Refused, SourceMissing
@@ -15,6 +16,8 @@ VIDEO = (".3g2", ".3gp", ".avi", ".divx", ".dv", ".f4v", ".flv", ".m2ts", ".m2v"
          ".mpeg", ".mpg", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".ts", ".vob", ".webm", ".wmv")  # fmt: skip
 AUDIO = (".aac", ".aif", ".aiff", ".flac", ".m4a", ".m4b", ".mka", ".mp3", ".oga", ".ogg", ".opus", ".wav", ".wma")
 PARTIAL = (".part", ".partial", ".crdownload", ".download", ".tmp", ".!qb", ".opdownload")
+ENTRIES, DEPTH = 1_000_000, 40  # files and folders that are looked at below one place, and folders inside each other
+_NO_DISKS = frozenset({"/proc", "/sys", "/dev", "/run"})  # what a kernel shows as files
 _NOT_FOOTAGE = frozenset({"$RECYCLE.BIN", "System Volume Information", "lost+found", "@eaDir", "#recycle"})
 
 
@@ -92,21 +95,43 @@ def _folder(top: Path) -> Iterator[FoundFile | SkippedFile]:
 
 
 def _below(top: Path, others: Counter[str]) -> Iterator[FoundFile | SkippedFile]:
-    waiting: list[Path] = [top]
+    waiting, looked = [(top, 0)], 0
     while waiting:
-        folder = waiting.pop()
+        folder, depth = waiting.pop()
         try:
             with os.scandir(folder) as entries:
-                found = sorted(entries, key=lambda e: e.name)
+                found = sorted(islice(entries, ENTRIES + 1 - looked), key=lambda e: e.name)
         except OSError as error:
             yield _unseen(folder, error) if folder == top else SkippedFile(str(folder), _reason(error))
             continue
+        looked += len(found)
+        if looked > ENTRIES:
+            yield SkippedFile(str(folder), f"more than {ENTRIES:,} files below {top}: name its folders one by one")
+            return
         found = [e for e in found if not e.name.startswith(".") and e.name not in _NOT_FOOTAGE]
         yield from (entry for e in found for entry in _entry(e, top, others))
-        waiting += [Path(e.path) for e in reversed(found) if e.is_dir(follow_symlinks=False)]
+        inner = [Path(e.path) for e in reversed(found) if _is_folder(e)]
+        if inner and depth == DEPTH:
+            yield SkippedFile(str(folder), f"folders in it are deeper than {DEPTH} below {top}: name them")
+        else:
+            waiting += [(path, depth + 1) for path in inner if str(path) not in _NO_DISKS]
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
 
 
 def _entry(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterator[FoundFile | SkippedFile]:
+    try:
+        yield from _look(entry, top, others)
+    except OSError as error:
+        yield SkippedFile(entry.path, _reason(error))
+
+
+def _look(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterator[FoundFile | SkippedFile]:
     path = Path(entry.path)
     if entry.is_symlink():
         yield from _link(path, top)

@@ -98,6 +98,11 @@ def test_a_copy_with_its_times_is_read_if_its_content_is_known(tmp_path: Path) -
         read(LocalOriginal(original.top, original.taken_in))  # nobody has read it yet: nothing to compare with
 
 
+def test_an_upload_was_expected_before_it_had_an_inode(tmp_path: Path) -> None:
+    film = place(tmp_path / "film.mp4").stat()
+    assert read(LocalOriginal(tmp_path, Fingerprint("film.mp4", film.st_size, film.st_mtime_ns))) == FILM[:1100]
+
+
 def test_the_home_may_be_reached_through_a_link(tmp_path: Path) -> None:
     film = place(tmp_path / "disk" / "film.mp4")
     (tmp_path / "films").symlink_to(tmp_path / "disk")

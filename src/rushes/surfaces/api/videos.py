@@ -8,11 +8,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from rushes.domain.errors import NotAllowed
 from rushes.domain.text import clean_text
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.names import stem
-from rushes.library.paths import FoundFile, SkippedFile
+from rushes.library.paths import FoundFile, SkippedFile, is_below, outside
 from rushes.library.videos import RemovalReport, Video
 from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
@@ -31,6 +30,7 @@ Seconds = Annotated[float, Query(ge=0, le=10**7, allow_inf_nan=False, descriptio
 Pixels = Annotated[int, Query(ge=1, le=20_000)]
 
 MOST_RUNS = 500
+MOST_FILES = 10_000  # that one request takes in
 ENDINGS = {"words": "words.json", "chapters": "chapters.txt"}  # where the kind is none
 TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", "json": "application/json",
          "words": "application/json", "csv": "text/csv", "jsonl": "application/x-ndjson",
@@ -110,12 +110,21 @@ def list_videos(request: Request, library: LibraryDep, cursor: Cursor = "", limi
 @router.post("/videos", status_code=202, response_model=list[AddedShape])
 def add_videos(request: Request, library: LibraryDep, body: AddIn, key: Key = "") -> JSONResponse:
     """Take films in from places that the server sees; each becomes a job."""
-    check_places(request, library, body.paths)
 
     def make() -> JSONResponse:
-        return answer_added(library.add(body.paths, body.wanted()), active_of(request))
+        return answer_added(add_places(request, library, body.paths, body.wanted()), active_of(request))
 
     return once(library, key, request, body.model_dump(), make)
+
+
+def add_places(request: Request, library: Library, places: list[str], wanted: JobRequest) -> list[IntakeResult]:
+    """Take in what lies at places that a request may name.
+
+    Raises:
+        NotAllowed: one lies elsewhere.
+    """
+    roots = check_places(request, library, places)
+    return library.add(places, wanted, roots=[*roots, *_buckets(request, places)], most=MOST_FILES)
 
 
 def answer_added(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
@@ -132,16 +141,27 @@ def answer_added(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONRespo
     return accepted(shapes, "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
 
 
-def check_places(request: Request, library: Library, places: list[str]) -> None:
-    """Where the door is not open to everybody here, only what lies below the configured sources may be named.
+def roots_of(request: Request, library: Library) -> list[str]:
+    """Where places may lie; the usual folders only if everybody here may do everything."""
+    return library.paths.roots(usual=request.app.state.access.open)
+
+
+def check_places(request: Request, library: Library, places: list[str]) -> list[str]:
+    """The roots, after a check that these places lie below them.
 
     Raises:
-        NotAllowed: it lies elsewhere.
+        NotAllowed: one lies elsewhere.
     """
-    if not request.app.state.access.open:
-        for place in places:
-            if not library.paths.may_be_read(place):
-                raise NotAllowed("only files in the configured sources can be added", "Set sources in rushes.toml.")
+    roots, buckets = roots_of(request, library), _buckets(request, places)
+    for place in places:
+        if place not in buckets and not is_below(place, roots):
+            raise outside()
+    return roots
+
+
+def _buckets(request: Request, places: list[str]) -> list[str]:
+    """Those places in buckets that need no root: the credentials say what may be read on an open server."""
+    return [place for place in places if place.startswith("s3://") and request.app.state.access.open]
 
 
 @router.get("/videos/{video_id}")
@@ -296,5 +316,5 @@ def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
 def scan_path(request: Request, library: LibraryDep, path_id: Id, body: JobRequestIn | None = None) -> JSONResponse:
     """Take in what is there."""
     path = library.paths.get(path_id)
-    check_places(request, library, [path])
-    return answer_added(library.add([path], (body or JobRequestIn()).wanted()), active_of(request))
+    added = add_places(request, library, [path], (body or JobRequestIn()).wanted())
+    return answer_added(added, active_of(request))

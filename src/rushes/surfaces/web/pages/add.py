@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from rushes.domain.errors import Refused, RushesError
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.paths import FoundFile, SkippedFile
-from rushes.surfaces.api.videos import check_places
+from rushes.surfaces.api.videos import add_places, check_places, roots_of
 from rushes.surfaces.http.deps import LibraryDep, Place
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import plural
@@ -52,7 +52,7 @@ def show_add(
         usual=library.settings.recipe,
         uploads=[u for u in library.uploads.all() if u.state == "open"],
         paths=list(library.paths.all()),
-        roots=_roots(request, library),
+        roots=roots_of(request, library),
         room=library.free_bytes(),
         profile=library.settings.profile,
         missing=library.missing_models(JobRequest(recipe=chosen)),
@@ -100,8 +100,7 @@ def add_place(
     remember: Annotated[bool, Form()] = False,
 ) -> Response:
     """Take in everything at a place."""
-    check_places(request, library, [place])
-    added = library.add([place], JobRequest(recipe=recipe, profile=profile, language=language))
+    added = add_places(request, library, [place], JobRequest(recipe=recipe, profile=profile, language=language))
     if remember:
         library.paths.add(place)
     return back(request, _told(added), "/jobs" if any(a.job for a in added) else "")
@@ -137,12 +136,6 @@ def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[
         for name, stages in library.recipes().items()
         for found in [library.forecast(name, seconds, pixels)]
     ]
-
-
-def _roots(request: Request, library: Library) -> list[str]:
-    named = [p.strip() for p in library.settings.sources.split(",") if p.strip()]
-    here = [str(library.originals)] if request.app.state.access.open else []
-    return list(dict.fromkeys([*named, *here]))
 
 
 def _told(added: Iterable[IntakeResult]) -> str:
