@@ -74,6 +74,13 @@ class Stores(Protocol):
             WrongHome: a newer rushes has changed them since.
         """
 
+    def unprotected(self) -> Sequence[str] | None:
+        """What of the store's own protection against loss is off; None where that is not ours to ask.
+
+        Raises:
+            NotAllowed: we may not ask.
+        """
+
     def clock(self) -> float | None:
         """Seconds since 1970 by the store's own clock, None if the store is a file of this machine.
 

@@ -119,6 +119,7 @@ def mend(service: Service) -> None:
 def _made(_folder: Path | None) -> None:
     table, ask = Table(shared("dynamodb")), shared("dynamodb").ask
     with contextlib.suppress(RushesError):
+        ask("update_table", TableName=table.name, DeletionProtectionEnabled=False)
         ask("delete_table", TableName=table.name)
     table.create()
     off = {"Enabled": False, "AttributeName": "expires"}  # the clock of tests stands in 2023

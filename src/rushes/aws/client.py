@@ -18,7 +18,8 @@ PATIENCE_SECONDS = 10.0  # well inside a lease, so that a worker still hears tha
 CONDITION = "ConditionalCheckFailed"
 _THROTTLED = frozenset(
     {"ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
-     "RequestThrottled", "TransactionInProgressException", "TransactionConflictException", "LimitExceededException"}
+     "RequestThrottled", "TransactionInProgressException", "TransactionConflictException", "LimitExceededException",
+     "ContinuousBackupsUnavailableException"}
 )  # fmt: skip
 _BROKEN = frozenset({"InternalServerError", "InternalError", "InternalFailure", "ServiceUnavailable"})  # done or not?
 _THROTTLED_REASONS = frozenset({"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rushes.aws.client import CONDITION, ConditionFailed, Service
-from rushes.domain.errors import RushesError, StoreAway, WrongHome
+from rushes.domain.errors import NotAllowed, RushesError, StoreAway, WrongHome
+from rushes.telemetry import log
 
 Value = str | int | bool
 Item = dict[str, Value]
@@ -152,11 +153,29 @@ class Table:
 
     # Creating
     def create(self) -> None:
-        """Create the table, billed by request, unless it exists."""
+        """Create the table, billed by request and protected against loss, unless it exists."""
         try:
             self.service.ask("describe_table", TableName=self.name)
         except WrongHome:
             self._create()
+            self._protect()
+
+    def unprotected(self) -> tuple[str, ...]:
+        """What of the protection against loss is off: a table that was restored has none of it.
+
+        Raises:
+            NotAllowed: this role may not ask.
+        """
+        table = self.service.ask("describe_table", TableName=self.name)["Table"]
+        backups = self.service.ask("describe_continuous_backups", TableName=self.name)["ContinuousBackupsDescription"]
+        ttl = self.service.ask("describe_time_to_live", TableName=self.name)["TimeToLiveDescription"]
+        recovery = backups.get("PointInTimeRecoveryDescription", {}).get("PointInTimeRecoveryStatus")
+        on = {
+            "deletion protection": bool(table.get("DeletionProtectionEnabled")),
+            "point-in-time recovery": recovery == "ENABLED",
+            "time to live": ttl.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"),
+        }
+        return tuple(name for name, is_on in on.items() if not is_on)
 
     def _create(self) -> None:
         names = {"pk", "sk", *(name for pair in INDEXES.values() for name in pair)}
@@ -171,10 +190,22 @@ class Table:
                 for name, pair in INDEXES.items()
             ],
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+            DeletionProtectionEnabled=True,
         )
         self.service.wait_for("table_exists", TableName=self.name)
-        ttl = {"Enabled": True, "AttributeName": "expires"}
-        self.service.ask("update_time_to_live", TableName=self.name, TimeToLiveSpecification=ttl)
+
+    def _protect(self) -> None:
+        """Each by itself: a role that may only create makes a table that works, and doctor says what is off."""
+        ttl, recovery = {"Enabled": True, "AttributeName": "expires"}, {"PointInTimeRecoveryEnabled": True}
+        asks: dict[str, dict[str, Any]] = {
+            "update_time_to_live": {"TimeToLiveSpecification": ttl},
+            "update_continuous_backups": {"PointInTimeRecoverySpecification": recovery},
+        }
+        for operation, more in asks.items():
+            try:
+                self.service.ask(operation, TableName=self.name, **more)
+            except NotAllowed as e:
+                log.warning("table %s was made, but %s was refused: %s", self.name, operation, e)
 
     def _ask_until_done(self, operation: str, wanted: Any, unprocessed: str) -> Iterator[Any]:
         """The answers to a batch; what was left unprocessed is sent again."""

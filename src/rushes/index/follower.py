@@ -153,6 +153,8 @@ class Follower:
         events, job = list(all_events(self.ledger, id, number)), None
         with suppress(NotFound):
             job = self.ledger.job(id)
+        if job and job.last_event < number:  # the ledger was lost, or restored as it was before: read all of it again
+            number, events = 0, list(all_events(self.ledger, id))
         return _JobUpdate(id, number, events, job)
 
     def _follow_some(self, some: Sequence[_JobUpdate]) -> None:

@@ -200,7 +200,10 @@ class Ledger(Protocol):
         """
 
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
-        """Jobs whose event number moved since the cursor, at least once each, and the next cursor."""
+        """Jobs whose event number moved since the cursor, at least once each, and the next cursor.
+
+        A cursor of another ledger (this one was lost, or restored as it was before) is like none.
+        """
 
     def workers(self) -> tuple[Worker, ...]:
         """Every worker that has a row."""

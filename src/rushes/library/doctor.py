@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from rushes.blobs.documents import read_document
-from rushes.domain.errors import RushesError, StoreAway
+from rushes.domain.errors import NotAllowed, RushesError, StoreAway
 from rushes.domain.job import JobState
 from rushes.domain.worker import NOW
 from rushes.home import Home
@@ -45,6 +45,7 @@ def doctor(home: Home) -> tuple[Check, ...]:
         _media,
         _home,
         _store,
+        _protection,
         _results,
         _hints,
         _events,
@@ -96,6 +97,20 @@ def _store(home: Home) -> Check:
     jobs = home.ledger.jobs(home.owner, limit=1).rows
     where = shown(home.settings, "store") or "SQLite in the home"
     return Check("store", ok=True, detail=where if jobs else f"{where} (empty)")
+
+
+def _protection(home: Home) -> Check | None:
+    """Whether the store can be restored and is not deleted by mistake, where it is asked of us."""
+    try:
+        off = home.stores.unprotected()
+    except NotAllowed:
+        return Check("protection", ok=True, detail="unknown: this role may not ask")
+    if off is None:
+        return None
+    if off:
+        hint = "Turn it on with the commands in docs/guides/run-on-aws.md, Back up and restore."
+        return Check("protection", ok=False, detail=f"off: {', '.join(off)}", hint=hint)
+    return Check("protection", ok=True, detail="point-in-time recovery and deletion protection")
 
 
 def _results(home: Home) -> Check:

@@ -1,5 +1,6 @@
 """The set-up of a fleet on DynamoDB, SQS and S3; the index is a file of the process that searches."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +21,19 @@ from rushes.wiring.aws_client import service_of
 from rushes.wiring.setup import Setup, hints_of
 
 LONG_POLL_SECONDS = 25.0
+_NAME = re.compile(r"[A-Za-z0-9_-]{3,50}\Z")  # of a table; queues are called rushes-NAME-LANE-dlq, with at most 80
+_NAME_HINT = "Write dynamodb://NAME with 3 to 50 letters, digits, dashes or underscores; queues are named after it."
 
 
 class AwsSetup(Setup):
     """One table, a queue for each lane, one bucket."""
 
     def __init__(self, settings: Settings, home: Path) -> None:
+        """Raises Refused: DynamoDB or SQS would not take the name, one of them after the other was made."""
         super().__init__(settings, home)
         self._name = settings.store.removeprefix("dynamodb://").strip("/")
+        if not _NAME.match(self._name):
+            raise Refused(f"{self._name!r} cannot be the name of a table", _NAME_HINT)
 
     @cached_property
     def _table(self) -> Table:
@@ -64,6 +70,10 @@ class AwsSetup(Setup):
 
     def check_schema(self, _ledger: Ledger, /) -> None:
         """Items have no schema."""
+
+    def unprotected(self) -> Sequence[str] | None:
+        """What DynamoDB says of the table."""
+        return self._table.unprotected()
 
     def clock(self) -> float:
         """By the date of an answer, which has whole seconds."""

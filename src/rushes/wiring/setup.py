@@ -1,6 +1,6 @@
 """What every set-up opens in the same way. Backends are imported when they are opened: a laptop needs no driver."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,6 +59,10 @@ class Setup:
         with needed("s3"):
             from rushes.sources.bucket import BucketUploads
         return BucketUploads(ledger, _place(self._settings, self._settings.blobs))
+
+    def unprotected(self) -> Sequence[str] | None:
+        """Backups of a file are the home's, and those of PostgreSQL its administrator's."""
+        return None
 
     def storage_events(self) -> StorageEvents | None:
         """SQS."""

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from rushes.aws.client import Service
+from rushes.domain.errors import Refused, RushesError
 from rushes.library import Library
 from rushes.library.doctor import Check, _hints
 from rushes.servers import postgres, valkey
@@ -145,6 +146,41 @@ def test_every_part_of_a_fleet_on_aws_is_tried(aws_server: Running, fleet: Calla
     }.items():
         assert found[name] == Check(name, ok=True, detail=detail)
     assert found["store"].ok
+    sqs.close()
+
+
+def test_a_table_is_made_protected_and_the_doctor_says_what_is_off(
+    aws_server: Running, fleet: Callable[..., Path]
+) -> None:
+    settings = on_aws(aws_server)
+    db, table = Service("dynamodb", aws_server.url, "us-east-1", KEY, SECRET), settings["store"].partition("://")[2]
+    with Library(fleet(**settings)) as library:
+        found = {check.name: check for check in library.doctor()}
+        on = "point-in-time recovery and deletion protection"
+        assert found["protection"] == Check("protection", ok=True, detail=on)
+        with pytest.raises(RushesError, match="protected against deletion"):
+            db.ask("delete_table", TableName=table)
+        db.ask("update_table", TableName=table, DeletionProtectionEnabled=False)
+        off = {"PointInTimeRecoveryEnabled": False}
+        db.ask("update_continuous_backups", TableName=table, PointInTimeRecoverySpecification=off)
+        found = {check.name: check for check in library.doctor()}
+        assert not found["protection"].ok
+        assert found["protection"].detail == "off: deletion protection, point-in-time recovery"
+        assert "run-on-aws.md" in found["protection"].hint
+    db.close()
+
+
+@pytest.mark.parametrize("name", ["", "ab", "a.b.c", "a b", "tab/le", "ü" * 5, "x" * 51])
+def test_a_name_that_no_table_or_queue_can_have_is_refused_before_anything_is_made(
+    aws_server: Running, fleet: Callable[..., Path], name: str
+) -> None:
+    db, sqs = (Service(service, aws_server.url, "us-east-1", KEY, SECRET) for service in ("dynamodb", "sqs"))
+    before = db.ask("list_tables")["TableNames"], sqs.ask("list_queues").get("QueueUrls", ())
+    with pytest.raises(Refused, match="cannot be the name of a table") as no:
+        Library(fleet(**on_aws(aws_server, store=f"dynamodb://{name}")))
+    assert "3 to 50" in no.value.advice
+    assert (db.ask("list_tables")["TableNames"], sqs.ask("list_queues").get("QueueUrls", ())) == before
+    db.close()
     sqs.close()
 
 

@@ -1,5 +1,6 @@
 """The ledger on SQLite: one file on a local disk, several threads and processes."""
 
+import secrets
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -67,8 +68,11 @@ class SqliteLedger(SqlLedger):
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
         """Jobs whose event number moved since the cursor; call again until there are none."""
         with self._store.read() as tx:
-            rows = tx.all("changed", after=int(cursor or 0), limit=queries.CHANGES)
-        return tuple(row[0] for row in rows), str(rows[-1][1]) if rows else cursor
+            history, newest = tx.column("home", name="history")[0], tx.column("newest_change")[0] or 0
+            theirs, _, number = cursor.partition("@")
+            after = int(number) if theirs == history and int(number) <= newest else 0
+            rows = tx.all("changed", after=after, limit=queries.CHANGES)
+        return tuple(row[0] for row in rows), f"{history}@{rows[-1][1] if rows else after}"
 
     # Beside the port
     def backup(self, to: Path) -> None:
@@ -106,6 +110,8 @@ class SqliteLedger(SqlLedger):
             if tx.column("home", name="boot") != [boot]:
                 tx.run("end_all_leases")
                 tx.run("end_all_backoffs")
+            if not tx.column("home", name="history"):
+                tx.run("set_home", name="history", value=f"ledger-{secrets.token_hex(8)}")
             tx.run("set_home", name="host", value=host)
             tx.run("set_home", name="boot", value=boot)
 

@@ -71,6 +71,10 @@ WHERE number = :number;
 -- Jobs whose event number moved since a change number.
 SELECT id, changed FROM job WHERE changed > :after ORDER BY changed LIMIT :limit;
 
+-- name: newest_change
+-- The highest change number that was given.
+SELECT max(number) FROM change;
+
 -- name: hold_keys
 -- Nothing: there is one writer at a time.
 SELECT 1 WHERE :keys IS NULL;

@@ -60,7 +60,8 @@ def _words(library: Library, video: Video, now: ActiveJobs) -> list[str]:
     """The state of each of its jobs; one that is over is known to the index."""
     if len(video.jobs) < 2 and video.state in FINAL:
         return [now.word_of(video.job, video.state)]
-    return [now.word(job) for job in library.jobs.of_video(video, len(video.jobs))]
+    words = [now.word(job) for job in library.jobs.of_video(video, len(video.jobs))]
+    return words or [now.word_of(video.job, video.state)]  # its jobs were forgotten, or the ledger was lost
 
 
 def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, str]]:
