@@ -12,12 +12,14 @@ from typing import Any
 import platformdirs
 
 from rushes.domain.errors import Refused, WrongHome
+from rushes.domain.redaction import HIDDEN, redact_address, remember_secrets, secrets_in, secrets_of
 from rushes.files import local_path
 
 HOME_NAME = ".rushes"
 _PROFILES = ("fast", "balanced", "high_quality")
 _LEVELS = ("debug", "info", "warning", "error")
 _SECRET = frozenset({"s3_secret", "token", "webhook_secret"})
+_WEBHOOK = "webhook"  # whoever knows its address can call it
 # What a home may set before somebody trusts it: nothing that reaches out, lets in, or loosens a limit.
 _HARMLESS = frozenset({"owner", "profile", "recipe", "chunk_seconds", "slots", "threads", "lanes", "slot_tasks",
                        "drain_seconds", "keep_days", "clip_days", "log_level", "beside", "audit_days"})  # fmt: skip
@@ -27,7 +29,7 @@ _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no"
 
 def _field(doc: str, default: Any = None, *aliases: str, of: tuple[str, ...] = (), least: int = 0) -> Any:
     """A setting; `of` lists the values it may have, `least` is the smallest number."""
-    return field(default=default, metadata={"doc": doc, "aliases": aliases, "of": of, "least": least})
+    return field(default=default, repr=False, metadata={"doc": doc, "aliases": aliases, "of": of, "least": least})
 
 
 Options = Mapping[str, tuple[Any, str]]  # a setting -> its value and where that comes from
@@ -124,15 +126,24 @@ def load(home: Path | None = None, env: Mapping[str, str] | None = None, *, trus
     for name, value in _from_env(env).items():
         variable = next(v for v in _variables(name) if v in env)
         _take(values, origin, {name: value}, variable)
-    return Loaded(Settings(**values), origin)
+    settings = Settings(**values)
+    remember_secrets([*secrets_in(env), *secrets_of_settings(settings)])
+    return Loaded(settings, origin)
 
 
 def shown(settings: Settings, name: str) -> Any:
     """A value as it may be seen: without passwords."""
     value = getattr(settings, name)
     if name in _SECRET:
-        return "***" if value else ""
-    return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
+        return HIDDEN if value else ""
+    return redact_address(value, secret_path=name == _WEBHOOK) if isinstance(value, str) else value
+
+
+def secrets_of_settings(settings: Settings) -> list[str]:
+    """Every secret among the settings: those that are one, and those inside of addresses."""
+    values = {f.name: value for f in fields(settings) if isinstance(value := getattr(settings, f.name), str) and value}
+    inside = (secrets_of(value, secret_path=name == _WEBHOOK) for name, value in values.items())
+    return [*(values[name] for name in _SECRET & values.keys()), *(secret for some in inside for secret in some)]
 
 
 @dataclass(frozen=True, slots=True)

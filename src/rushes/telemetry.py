@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
+from rushes.domain.redaction import redact
 from rushes.domain.text import clean_text
 
 _FIELDS = ("job", "task", "stage", "chunk", "attempt", "worker", "method", "path", "status", "ms", "address", "user")
@@ -39,13 +40,14 @@ class JsonLines(logging.Formatter):
             "time": timestamp(record.created),
             "level": record.levelname.lower(),
             "service": "rushes",
-            "message": record.getMessage(),
+            "message": redact(record.getMessage()),
         }
         if request := request_id.get():
             doc["request"] = request
-        doc |= {name: getattr(record, name) for name in _FIELDS if getattr(record, name, None) is not None}
+        about = {name: getattr(record, name, None) for name in _FIELDS}
+        doc |= {name: redact(v) if isinstance(v, str) else v for name, v in about.items() if v is not None}
         if record.exc_info:
-            doc["traceback"] = self.formatException(record.exc_info)
+            doc["traceback"] = redact(self.formatException(record.exc_info))
         return clean_text(json.dumps(doc, ensure_ascii=False))
 
 

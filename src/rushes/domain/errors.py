@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from rushes.domain.redaction import redact
 from rushes.domain.text import clean_text
 
 
@@ -13,8 +14,8 @@ class RushesError(Exception):
     verdict: ClassVar[str] = "may work next time"
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(clean_text(message))
-        self.advice = clean_text(hint) if hint else self.hint
+        super().__init__(redact(clean_text(message)))
+        self.advice = redact(clean_text(hint)) if hint else self.hint
 
 
 class TryAgain(RushesError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rushes.blobs.documents import read_document
 from rushes.domain.errors import NotAllowed, RushesError, StoreAway
 from rushes.domain.job import JobState
+from rushes.domain.redaction import redact
 from rushes.domain.worker import NOW
 from rushes.home import Home
 from rushes.index.port import find_video
@@ -68,7 +69,7 @@ def _safely(check: Callable[[Home], Check | None], home: Home) -> Check | None:
         where = shown(home.settings, _WHERE[name]) if name in _WHERE else ""
         return Check(name, ok=False, detail=f"{where}: {e}" if where else str(e), hint=e.advice)
     except OSError as e:
-        return Check(name, ok=False, detail=str(e), hint="Check permissions and the disk.")
+        return Check(name, ok=False, detail=redact(str(e)), hint="Check permissions and the disk.")
 
 
 def _python(_house: Home) -> Check:
@@ -141,7 +142,9 @@ def _events(home: Home) -> Check | None:
     if not home.settings.storage_events:
         return None
     waiting = home.storage_events.waiting() if home.storage_events else 0
-    return Check("events", ok=True, detail=f"{home.settings.storage_events}, {waiting} waiting for rushes watch")
+    return Check(
+        "events", ok=True, detail=f"{shown(home.settings, 'storage_events')}, {waiting} waiting for rushes watch"
+    )
 
 
 def _clock(home: Home) -> Check | None:

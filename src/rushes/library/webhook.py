@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
+from rushes.domain.redaction import redact
 from rushes.home import Home
 from rushes.records.port import Conflict, Record
 from rushes.telemetry import log
@@ -144,7 +145,7 @@ class Webhook:
             finally:
                 connection.close()
         except (OSError, ValueError, http.client.HTTPException) as e:
-            return f"{type(e).__name__}: {e}"
+            return redact(f"{type(e).__name__}: {e}")
 
 
 def signature(secret: str, at: int, body: bytes) -> str:

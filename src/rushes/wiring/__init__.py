@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rushes import home_folder
 from rushes.domain.errors import Refused, WrongHome
+from rushes.domain.redaction import has_raw_password
 from rushes.home import Home, Stores
 from rushes.settings import NO_OPTIONS, Options, Settings, load
 from rushes.wiring.setup import needed
@@ -38,8 +39,11 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False, proces
     """The set-up that the settings mean.
 
     Raises:
-        Refused: there is no such store.
+        Refused: there is no such store, or its address cannot be read in one way only.
     """
+    for name in ("store", "listen", "hints"):
+        if has_raw_password(getattr(settings, name)):
+            raise Refused(f"the password in {name} has characters that must be encoded", "Write @ as %40 and / as %2F.")
     if not settings.store:
         from rushes.wiring.local import LocalSetup
 

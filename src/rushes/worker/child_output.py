@@ -7,6 +7,7 @@ import collections
 import threading
 from collections.abc import Callable, Sequence
 
+from rushes.domain.redaction import redact
 from rushes.domain.task import Lease
 
 BEGIN, END = b"\x1e the attempt begins", b"\x1e the attempt is over"
@@ -38,7 +39,7 @@ class ChildOutput:
 
     def add(self, raw: bytes) -> None:
         """A line was printed (blank ones are left out), or a marker."""
-        text = raw.decode("utf-8", "replace").rstrip()
+        text = redact(raw.decode("utf-8", "replace").rstrip())
         with self._lock:
             if raw.startswith(END):
                 self._over.set()

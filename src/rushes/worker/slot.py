@@ -32,6 +32,7 @@ from rushes.domain.errors import (
     is_final,
 )
 from rushes.domain.keys import JSON, digest, manifest_key
+from rushes.domain.redaction import redact
 from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
 from rushes.domain.task import parse_spec
@@ -113,7 +114,7 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
     return {
         "type": "failed",
         "kind": kind,
-        "message": clean_text(message[:2000]),
+        "message": redact(clean_text(message[:2000])),
         "hint": hint,
         "verdict": verdict,
         "replace": isinstance(error, ReadTimedOut),

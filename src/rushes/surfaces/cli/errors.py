@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
+from rushes.domain.redaction import redact
 from rushes.files import make_private, write_whole
 from rushes.surfaces.cli.screen import DONE, TROUBLE, silence
 from rushes.surfaces.cli.session import Session
@@ -46,11 +47,16 @@ def show(session: Session, error: str, why: str = "", means: str = "", do: str =
 
 def _report(session: Session, error: BaseException, code: int, message: str, hint: str, do: str = "") -> int:
     """For people or for programs, with the traceback if it is wanted."""
+    message = redact(message)
     session.message("exit_error", code=code, kind=type(error).__name__, message=message, hint=hint)
     show(session, message, do=do or hint)
     if session.verbose:
-        traceback.print_exception(error)
+        _print_traceback(error)
     return code
+
+
+def _print_traceback(error: BaseException) -> None:
+    print(redact("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 def report_known(session: Session, error: RushesError) -> int:
@@ -61,7 +67,7 @@ def report_known(session: Session, error: RushesError) -> int:
     show(session, str(error), _cause(error), meaning_of(kind), error.advice)
     session.remark((f"       {kind.__name__}, exit {kind.exit_code}", DONE))
     if session.verbose and not session.json:
-        traceback.print_exception(error)
+        _print_traceback(error)
     return kind.exit_code
 
 
@@ -75,9 +81,10 @@ def report_interrupt(session: Session) -> int:
 
 def report_usage(session: Session, error: click.ClickException) -> int:
     """The command line could not be parsed."""
-    session.message("exit_error", code=error.exit_code, kind="Usage", message=error.format_message(), hint="")
+    message = redact(error.format_message())
+    session.message("exit_error", code=error.exit_code, kind="Usage", message=message, hint="")
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "rushes"
-    show(session, error.format_message(), do=f"{command} --help")
+    show(session, message, do=f"{command} --help")
     return error.exit_code
 
 
@@ -119,7 +126,7 @@ def _write(error: BaseException, logs: Path | None) -> Path | None:
     name = f"bug-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:
         make_private(logs)
-        write_whole(logs / name, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
+        write_whole(logs / name, redact("".join(traceback.format_exception(error))).encode("utf-8", "backslashreplace"))
     except OSError:
         return None
     return logs / name
