@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 from rushes.domain.errors import RushesError
-from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import JobRequest, Library
@@ -100,7 +99,7 @@ def test_an_upload_given_up_while_it_arrives_is_given_up(uploads: Uploads, monke
     with uploads.writing(going) as part:
         part.write(FILM)
         assert part.finish().state == "refused"
-    assert uploads.home.ledger.job(going.job).state is JobState.CANCELLED
+    assert uploads.home.ledger.jobs("me").rows == ()
     assert list((uploads.home.folder / "uploads").iterdir()) == []
 
 
@@ -116,7 +115,7 @@ def test_a_kill_while_an_upload_is_given_up_leaves_nothing(
         uploads.drop(going)
     give_up(uploads, monkeypatch)
     assert uploads.get(going.id).state == "refused"
-    assert uploads.home.ledger.job(going.job).state is JobState.CANCELLED
+    assert uploads.home.ledger.jobs("me").rows == ()
 
 
 @pytest.mark.parametrize(("where", "name"), [(Uploads, "_keep"), (StagingFile, "make"), (UploadJob, "submit")])
@@ -212,6 +211,26 @@ def test_bytes_that_were_not_checked_before_a_kill_do_not_count(uploads: Uploads
         part.mark_verified()
         assert part.finish().state == "arrived"
     assert again.staging_file(going).final.read_bytes() == FILM
+
+
+def test_what_came_of_a_part_before_a_cut_counts_if_the_sender_names_its_checksum(server: Serving) -> None:
+    place, _ = begin(server, FILM)
+    assert send(server, place, 0, FILM[:1000]).status_code == 204
+    for after in (FILM[1000:9000], b"from a bad line" * 100):
+        with server.library.uploads.writing(server.library.uploads.get(place.rpartition("/")[2])) as part:
+            part.mark_unverified()
+            part.write(after)  # and the line is cut
+        head = server.http.head(place).headers
+        assert (head["upload-offset"], head["rushes-received"]) == ("1000", str(1000 + len(after)))
+        summed = base64.b64encode(hashlib.sha256(FILM[1000 : 1000 + len(after)]).digest()).decode()
+        answer = server.http.post(f"{place}/received", headers={"Upload-Checksum": f"sha256 {summed}"})
+        good = after[0] == FILM[1000]
+        assert answer.status_code == (204 if good else 460)
+        assert answer.headers["upload-offset"] == ("9000" if good else "1000")
+        with server.library.uploads.writing(server.library.uploads.get(place.rpartition("/")[2])) as part:
+            part.truncate_to(1000)
+    assert server.http.post(f"{place}/received").status_code == 422
+    assert send(server, place, 1000, FILM[1000:]).status_code == 204
 
 
 def test_a_part_that_was_cut_before_its_first_byte_casts_no_doubt_on_the_next(uploads: Uploads) -> None:

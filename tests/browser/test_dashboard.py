@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.api.kit import Serving, submit, wait_for, work
+from tests.api.kit import Serving, begin, submit, wait_for, work
 from tests.browser.conftest import Open
 from tests.browser.looks import look_at, until
 
@@ -43,3 +43,28 @@ def test_a_job_that_begins_appears_by_itself(opened: Open, empty: Serving) -> No
     while figures.text_content() == "0 / 400":  # the page hears of what is done once it listens again
         assert work(empty.ledger), "400 tasks were done, and the page heard of none"
         page.wait_for_timeout(250)
+
+
+def test_every_page_counts_the_same_jobs(opened: Open, empty: Serving) -> None:
+    submit(empty.ledger, "running", tasks=2)
+    begin(empty.ledger, "waiting")
+    page = opened(empty, "/")
+    expect(page.locator("[data-running]")).to_have_text("2 in progress")
+    expect(page.locator("main")).to_contain_text("2 jobs, ")
+    page.goto("/jobs")
+    expect(page.locator("#tab-open")).to_have_text("2")
+    expect(page.locator("[data-rows] > tr")).to_have_count(2)
+    assert empty.get("/jobs/open") == "2"
+
+
+def test_when_the_line_is_lost_the_page_says_what_it_shows_and_comes_back_by_itself(
+    opened: Open, empty: Serving, complaints: list[str]
+) -> None:
+    page = opened(empty)
+    away = {"status": 503, "body": "away"}
+    page.route("**/api/v1/events", lambda route: route.fulfill(**away))  # a browser never tries again by itself
+    page.goto("/")
+    expect(page.locator("[data-connection]")).to_contain_text("this page shows the state of")
+    page.unroute("**/api/v1/events")
+    expect(page.locator("[data-connection]")).to_be_hidden()
+    complaints.clear()

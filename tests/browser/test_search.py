@@ -85,3 +85,19 @@ def test_what_is_not_understood_is_named(opened: Open, served: Serving) -> None:
 def test_words_that_are_said_are_offered(served: Serving) -> None:
     offered = served.http.get("/search/complete", params={"q": "say:coun"}).json()
     assert "say:country" in offered
+
+
+def test_a_long_name_stays_inside_its_facet(opened: Open, served: Serving, film: str) -> None:
+    videos = served.library.videos
+    videos.rename(videos.get(film), "a_very_long_name_without_any_space_" * 6)
+    try:
+        page = opened(served, f"/search?q=country&video={film}")
+        name = page.locator(".facet a span").filter(has_text="a_very_long_name").first
+        expect(name).to_be_visible()
+        facets, shown = page.locator(".facets").bounding_box(), name.bounding_box()
+        assert facets
+        assert shown
+        assert shown["x"] + shown["width"] <= facets["x"] + facets["width"]
+        assert page.locator(".facet .count").last.bounding_box()["x"] <= facets["x"] + facets["width"]  # type: ignore[index]
+    finally:
+        videos.rename(videos.get(film), "")

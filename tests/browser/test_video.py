@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from rushes.domain.errors import Refused
 from rushes.library import JobRequest
+from rushes.library.videos.export import KINDS
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
 from tests.browser.looks import grave, look_at, until
@@ -196,3 +199,78 @@ def test_without_script_a_line_is_corrected_by_a_form(opened: Open, served: Serv
     expect(page.locator("[data-transcript]")).to_contain_text("said by a form")
     page.get_by_role("button", name="Undo the correction").click()
     expect(page.locator("[data-transcript]")).not_to_contain_text("said by a form")
+
+
+def test_an_export_that_cannot_be_made_says_why_on_a_page(
+    opened: Open, served: Serving, film: str, complaints: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object) -> bytes:
+        raise Refused("an EDL needs a constant frame rate", "Export OTIO instead.")
+
+    monkeypatch.setitem(KINDS, "edl", refuse)
+    page = ready(opened(served, f"/videos/{film}"))
+    page.locator("summary", has_text="Export").click()
+    page.get_by_role("link", name="Shots, EDL").click()
+    expect(page.locator("main")).to_contain_text("An EDL needs a constant frame rate")
+    expect(page.locator("main")).to_contain_text("Export OTIO instead.")
+    complaints.clear()  # a browser tells the status of a page
+
+
+def test_a_menu_closes_on_escape_outside_and_when_something_is_chosen(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    menu, opener = page.locator("details.menu").first, page.locator("summary", has_text="Export")
+    opener.click()
+    expect(menu).to_have_attribute("open", "")
+    page.keyboard.press("Escape")
+    expect(menu).not_to_have_attribute("open", "")
+    expect(opener).to_be_focused()
+    opener.click()
+    page.locator("h1").click()
+    expect(menu).not_to_have_attribute("open", "")
+    opener.click()
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Subtitles, SRT").click()
+    assert saved.value.suggested_filename.endswith(".srt")
+    expect(menu).not_to_have_attribute("open", "")
+
+
+def test_space_pauses_wherever_the_focus_is_but_not_in_a_field(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    expect(page.locator("[data-keys]")).to_be_visible()
+    for place in (
+        page.get_by_role("tab", name="Objects"),
+        page.locator("[data-copy]"),
+        page.locator("[data-position]"),
+    ):
+        place.focus()
+        page.keyboard.press("Space")
+        until(page, f"!{FILM}.paused")
+        page.keyboard.press("Space")
+        until(page, f"{FILM}.paused")
+    expect(page.get_by_role("tab", name="Transcript")).to_have_attribute("aria-selected", "true")
+    page.get_by_label("Find in transcript").focus()
+    page.keyboard.type("a b")
+    expect(page.get_by_label("Find in transcript")).to_have_value("a b")
+    assert page.evaluate(f"{FILM}.paused")
+
+
+def test_what_is_not_in_the_transcript_is_said_so(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    page.get_by_label("Find in transcript").fill("zebra")
+    expect(page.locator("[data-find-none]")).to_have_text("Nothing in this transcript contains “zebra”.")
+    page.get_by_label("Find in transcript").fill("country")
+    expect(page.locator("[data-find-none]")).to_be_hidden()
+
+
+def test_a_copied_link_keeps_the_selection(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}", permissions=["clipboard-read", "clipboard-write"]))
+    for field in ("[data-in]", "[data-out]"):
+        assert page.locator(field).get_attribute("placeholder") == "not set"
+    page.locator("[data-in]").fill("0:02.5")
+    page.locator("[data-out]").fill("0:04")
+    page.locator("[data-out]").press("Tab")
+    page.get_by_role("button", name="Copy link").click()
+    until(page, "navigator.clipboard.readText().then((text) => text.includes('end='))")
+    other = ready(opened(served, page.evaluate("navigator.clipboard.readText()")))
+    expect(other.locator("[data-in]")).to_have_value("0:02.500")
+    expect(other.locator("[data-out]")).to_have_value("0:04.000")

@@ -81,11 +81,16 @@ class Jobs:
         """How many jobs are in each state that is not over, counted up to that many."""
         return {s.value: len(self.home.ledger.jobs(self.home.owner, s, limit=most).rows) for s in _OPEN}
 
+    def open_count(self, most: int = 100) -> int:
+        """How many jobs are in progress: waiting, running or paused; counted up to that many of each state."""
+        return sum(count for state, count in self.counts(most).items() if state != JobState.FAILED)
+
     def changed(self, cursor: str = "") -> tuple[tuple[Job, ...], str]:
         """Jobs with new events since the cursor, as they are now, and the next cursor (the same one at the end)."""
         ids, after = self.home.ledger.changed(cursor)
-        rows = (self.home.ledger.job(id) for id in dict.fromkeys(ids))
-        return tuple(row for row in rows if row.owner == self.home.owner), after
+        rows = self.home.ledger.jobs(self.home.owner, ids=set(ids)).rows if ids else ()
+        found = {row.id: row for row in rows}  # one may be forgotten since
+        return tuple(found[id] for id in dict.fromkeys(ids) if id in found), after
 
     def skip_changes(self, cursor: str = "") -> tuple[bool, str]:
         """Pass over one page of changes without reading the jobs: whether there may be more, and the next cursor."""

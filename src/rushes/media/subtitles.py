@@ -34,6 +34,8 @@ MIN_GAP_MS = 80  # two frames, so that readers notice the change
 MIN_CUE_MS = 1_000
 MAX_CUE_MS = 7_000
 READING_SPEED = 17  # characters per second
+FASTEST_SPEED = 21  # nobody should have to read faster where the next cue can wait
+MAX_DELAY_MS = 500  # of a cue after its first word, so that the one before it can be read
 _SQUEEZED_CUE_MS = 400
 _MERGE_GAP_MS = 500
 _JOINERS = "\u200c\u200d"  # not printable, but part of words and emoji
@@ -212,13 +214,26 @@ def _time_cues(parts: Sequence[list[TimedWord]]) -> list[Cue]:
     free = 0
     for n, part in enumerate(parts):
         start = max(part[0].start, free)
-        reading = -(-columns(join_words(part)) * 1000 // READING_SPEED)
-        wanted = max(part[-1].end, start + MIN_CUE_MS, start + reading)
+        wanted = max(part[-1].end, start + MIN_CUE_MS, start + _reading_ms(part, READING_SPEED))
         room = parts[n + 1][0].start - MIN_GAP_MS if n + 1 < len(parts) else wanted
+        short = start + _reading_ms(part, FASTEST_SPEED) - room
+        room += max(0, min(short, _slack(parts, n + 1))) if short > 0 else 0
         end = max(min(wanted, room, start + MAX_CUE_MS), start + _SQUEEZED_CUE_MS)
         out.append(Cue(start, end, break_lines(part) or (join_words(part),)))
         free = end + MIN_GAP_MS
     return out
+
+
+def _reading_ms(part: Sequence[TimedWord], speed: int) -> int:
+    return -(-columns(join_words(part)) * 1000 // speed)
+
+
+def _slack(parts: Sequence[list[TimedWord]], n: int) -> int:
+    """How much later a cue can begin and still be read in time before the one after it."""
+    start = parts[n][0].start
+    last = parts[n + 1][0].start - MIN_GAP_MS if n + 1 < len(parts) else start + MAX_CUE_MS
+    needed = max(_reading_ms(parts[n], READING_SPEED), MIN_CUE_MS)
+    return min(MAX_DELAY_MS, min(last, start + MAX_CUE_MS) - start - needed)
 
 
 def _separator(before: str, after: str) -> str:

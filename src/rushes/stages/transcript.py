@@ -10,7 +10,7 @@ from rushes.stages.port import Work
 class Transcript:
     """Joins what the chunks heard, in film time; decides nothing but the language of the whole."""
 
-    spec = StageSpec("transcript", 2, Scope.VIDEO, ("transcript",), needs=("probe", "transcribe"))
+    spec = StageSpec("transcript", 3, Scope.VIDEO, ("transcript",), needs=("probe", "transcribe"))
 
     def run(self, work: Work) -> None:
         """Save transcript.json, transcript.txt, subtitles.srt and subtitles.vtt."""

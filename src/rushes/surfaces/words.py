@@ -96,6 +96,11 @@ def plural(number: int, one: str, more: str = "") -> str:
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
+def many(number: int) -> str:
+    """A count that stands beside a word: nothing for none, 99+ where nobody reads on."""
+    return "99+" if number > 99 else str(number or "")
+
+
 def size(number: int | None) -> str:
     """1.3 GB; decimal, as disks are sold."""
     if number is None:

@@ -107,6 +107,26 @@ class Uploads:
             finally:
                 part.sync()
 
+    def keep_received(self, upload: Upload, digest: Any, expected: bytes) -> Upload | None:
+        """Keep what came of a part before its line was cut, if it has this checksum; else it is cut off, and None.
+
+        Raises:
+            Busy: somebody else writes.
+            Refused: nothing more is taken.
+        """
+        self._check_open(upload)
+        staging = self.staging_file(upload)
+        with staging.lock() as file:
+            begin = file.seek(staging.size())
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+            part = UploadWriter(self, upload, file, file.tell())
+            if digest.digest() != expected:
+                part.truncate_to(begin)
+                return None
+            part.mark_verified()
+            return part.finish()
+
     def missing(self, upload: Upload) -> tuple[Upload, tuple[SignedPart, ...]]:
         """What has to be sent to the bucket next; if nothing is missing, the ledger is told and the job begins.
 
@@ -177,10 +197,11 @@ class Uploads:
         return (self._of(record) for record in self.home.all_records(UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
-        """Forget the bytes of an unfinished upload and cancel its job; last of all it is on record."""
+        """Forget the bytes of an unfinished upload, and its job; last of all it is on record."""
         self.sums.pop(upload.id, None)
-        with suppress(Refused):
-            self.home.ledger.control(upload.job, JobCommand.CANCEL)
+        for command in (JobCommand.CANCEL, JobCommand.FORGET):  # a job of a file that never came helps nobody
+            with suppress(Refused, NotFound):
+                self.home.ledger.control(upload.job, command)
         if direct := self._direct(upload):
             direct.abort()
             self.home.blobs.delete(upload.key)

@@ -1,7 +1,7 @@
 """Where an upload stands; the staging file that it grows in, which one request at a time may write.
 
-While a part with a checksum comes, `source.sure` says how many bytes are verified; what a killed process left after
-them does not count and is cut off.
+While a part with a checksum comes, `source.sure` says how many bytes are verified; what a cut or a kill left after them
+counts when the sender names its checksum, else it is cut off.
 """
 
 import os
@@ -92,6 +92,12 @@ class StagingFile:
                 size = place.stat().st_size
                 return min(size, self._sure_of(size))
         return 0
+
+    def received(self) -> int:
+        """How many bytes are there, also of a part that was cut off before its checksum could be compared."""
+        with suppress(OSError):
+            return self.part.stat().st_size
+        return self.size()
 
     def age(self) -> float | None:
         """Seconds since the last byte came; None if there is none on this disk."""

@@ -22,6 +22,7 @@ from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import goes_by, pick_one
+from rushes.library.transcript import spoken_languages
 from rushes.library.videos.beside import WrittenFile, write_all, write_corrected, write_sidecar, write_subtitles
 from rushes.library.videos.export import PublishedFilm, export, shots_of
 from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
@@ -105,6 +106,10 @@ class Videos:
     def export(self, video: Video, kind: str, out: str | Path | None = None, language: str = "") -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
         return export(self.home, video, kind, local_path(out) if out else None, language)
+
+    def spoken_languages(self, video: Video) -> list[str]:
+        """The languages that are spoken in it, most spoken first."""
+        return spoken_languages(self.home, video)
 
     # Files
     def source(self, video: Video) -> str:

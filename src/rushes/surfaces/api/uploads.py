@@ -91,7 +91,9 @@ def find_upload(library: LibraryDep, upload_id: Id) -> Response:
         upload = uploads.finish(upload)
     if upload.state == "refused":
         return _tus(410)
-    return _tus(200, **_where(upload), **{"Upload-Length": str(upload.size), "Cache-Control": "no-store"})
+    received = "" if upload.multipart else str(uploads.staging_file(upload).received())
+    more = {"Upload-Length": str(upload.size), "Rushes-Received": received, "Cache-Control": "no-store"}
+    return _tus(200, **_where(upload), **more)
 
 
 @router.get("/uploads/{upload_id}")
@@ -106,6 +108,20 @@ def ask_for_parts(library: LibraryDep, upload_id: Id) -> PartsShape:
     uploads = library.uploads
     upload, pieces = uploads.missing(uploads.get(upload_id))
     return PartsShape(UploadShape.of(upload), pieces)
+
+
+@router.post("/uploads/{upload_id}/received", status_code=204, response_class=Response)
+def keep_received(library: LibraryDep, upload_id: Id, checksum: Sum) -> Response:
+    """Go on from the last byte: `checksum` is of the bytes from Upload-Offset to Rushes-Received, as HEAD told them."""
+    uploads = library.uploads
+    upload, wanted = uploads.get(upload_id), _sum(checksum)
+    if wanted is None or upload.multipart:
+        raise Refused("a checksum is needed", "For example: Upload-Checksum: sha256 47DEQpj8HBSa...")
+    kept = uploads.keep_received(upload, *wanted)
+    if kept is None:
+        said = {"Upload-Offset": str(uploads.get(upload_id).offset)}
+        return problem(WRONG_SUM, "what came does not have that checksum", "Send it again.", "WrongChecksum", said)
+    return _tus(204, **_where(kept))
 
 
 @router.patch("/uploads/{upload_id}", status_code=204, response_class=Response)
@@ -186,7 +202,7 @@ async def _receive(request: Request, part: UploadWriter, wanted: tuple[Any, byte
     """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
     begin, waiting = part.offset, bytearray()
     if wanted:
-        await run_sync(part.mark_unverified)  # so that a cut, an error or a kill keeps nothing of it
+        await run_sync(part.mark_unverified)  # so that a cut, an error or a kill leaves nothing that counts
     try:
         async for piece in request.stream():
             waiting += piece
@@ -198,8 +214,7 @@ async def _receive(request: Request, part: UploadWriter, wanted: tuple[Any, byte
         if waiting:
             await run_sync(part.write, bytes(waiting))
     except ClientDisconnect:
-        if not wanted and waiting:
-            await run_sync(part.write, bytes(waiting))
+        await run_sync(part.write, bytes(waiting))  # of a part with a checksum it counts when the sender says so
         raise
     if wanted and wanted[0].digest() != wanted[1]:
         await run_sync(part.truncate_to, begin)

@@ -227,12 +227,17 @@ def run_video(
 
 @router.get("/videos/{video_id}/exports/{kind}", response_class=Response)
 def export_video(
-    library: LibraryDep, video_id: Id, kind: Annotated[str, Path(max_length=20)], download: bool = False
+    library: LibraryDep,
+    video_id: Id,
+    kind: Annotated[str, Path(max_length=20)],
+    download: bool = False,
+    language: Annotated[str, Query(max_length=12, pattern="^[A-Za-z-]*$")] = "",
 ) -> Response:
-    """Its results in a form that other tools read."""
+    """Its results in a form that other tools read; of a transcript also the lines of one `language` alone."""
     video = library.videos.get(video_id)
-    data = library.videos.export(video, kind)
-    name = content_disposition(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)
+    data = library.videos.export(video, kind, language=language)
+    ending = ".".join(filter(None, (language, ENDINGS.get(kind, kind))))
+    name = content_disposition(f"{stem(video)}.{ending}", download=download)
     return Response(data, media_type=TYPES.get(kind, "text/plain"), headers={"Content-Disposition": name})
 
 

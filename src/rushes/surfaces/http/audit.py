@@ -37,7 +37,7 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     "log_out": "logout",
 }
 UNTOLD = frozenset({  # logins are written where they are checked; the rest is part of something, or no change
-    "log_in", "set_up", "choose_theme", "continue_upload", "send_upload", "ask_for_parts",
+    "log_in", "set_up", "choose_theme", "continue_upload", "send_upload", "ask_for_parts", "keep_received",
     "validate_path"})  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rushes.domain.errors import RushesError
-from rushes.domain.job import JobState
 from rushes.domain.text import clean_text
 from rushes.surfaces import words
 from rushes.surfaces.http.cookies import cookie_of, drop_cookie, set_cookie
@@ -20,7 +19,6 @@ from rushes.surfaces.http.deps import library_of
 
 THEME = "rushes_theme"  # cookie: auto, light or dark
 SAID = "rushes_said"  # cookie: what the last action says on the next page, once
-SHOWN = 100  # running jobs that are counted for the badge
 _HERE = Path(__file__).parent
 FILTERS: Mapping[str, Callable[..., str]] = {
     "timecode": words.timecode,
@@ -29,6 +27,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "size": words.size,
     "range": words.time_range,
     "plural": words.plural,
+    "many": words.many,
     "kind": words.kind_name,
     "language": words.language_name,
 }
@@ -38,7 +37,7 @@ def render(request: Request, template: str, status: int = 200, **values: Any) ->
     """A page; `values` are what its template names."""
     said = unquote(cookie_of(request.scope, SAID))[:300]
     around = {"path": request.url.path, "asked": dict(request.query_params), "theme": _theme(request), "said": said}
-    html = _templates().get_template(template).render(**around, running=_running(request), **values)
+    html = _templates().get_template(template).render(**around, running=_open_jobs(request), **values)
     page = HTMLResponse(clean_text(html), status, {"Cache-Control": "no-store"})
     if said:
         drop_cookie(request, page, SAID)
@@ -90,12 +89,12 @@ def _theme(request: Request) -> str:
     return theme if theme in {"light", "dark"} else "auto"
 
 
-def _running(request: Request) -> int:
-    """How many jobs are at work, at most SHOWN; a store that is away must not take the error page with it."""
+def _open_jobs(request: Request) -> str:
+    """How many jobs are in progress; a store that is away must not take the error page with it."""
     try:
-        return len(library_of(request).jobs.page(JobState.RUNNING, limit=SHOWN).rows)
+        return words.many(library_of(request).jobs.open_count())
     except RushesError:
-        return 0
+        return ""
 
 
 def _came_from(request: Request) -> str:

@@ -10,6 +10,7 @@ from rushes.domain.job import Job, JobState
 from rushes.files import copy_private, make_private
 from rushes.library import Library
 from rushes.library.jobs import video_of
+from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.deps import LibraryDep, expected_of
 from rushes.surfaces.web.pages.library import index_counts, tiles
 from rushes.surfaces.web.view import back, render
@@ -28,6 +29,8 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
     running = library.jobs.page(JobState.RUNNING, limit=WAITING).rows
     waiting = library.jobs.page(JobState.CREATED, limit=WAITING).rows
     latest = tiles(library, newest)
+    counts = library.jobs.counts(GLANCE)
+    failures = counts[JobState.FAILED]
     return render(
         request,
         "dashboard.html",
@@ -36,8 +39,9 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
         room=library.free_bytes(),
         latest=latest,
         now=[_running(library, job) for job in running[:SHOWN]],
-        more=len(running) - SHOWN,
+        open=sum(counts.values()) - failures,
         waiting=len(waiting),
+        failures=failures,
         failed=library.jobs.page(JobState.FAILED, limit=5).rows,
         fleet=active_jobs(library.jobs.workers()),
     )

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.errors import Refused
 from rushes.domain.event import Event, EventType
@@ -23,7 +23,16 @@ from rushes.surfaces.http.deps import Id, LibraryDep, expected_of
 from rushes.surfaces.http.schemas import of_video, seal, unseal
 from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, ticks
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.words import TASK_WORDS, UNFINISHED, ActiveJobs, active_jobs, plural, seconds_between, task_word
+from rushes.surfaces.words import (
+    TASK_WORDS,
+    UNFINISHED,
+    ActiveJobs,
+    active_jobs,
+    many,
+    plural,
+    seconds_between,
+    task_word,
+)
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50
@@ -79,6 +88,12 @@ def show_jobs(
         counts=library.jobs.counts(GLANCE),
         workers=busy.workers,
     )
+
+
+@router.get("/jobs/open")
+def count_open(library: LibraryDep) -> JSONResponse:
+    """How many jobs are in progress, as every page counts them."""
+    return JSONResponse(many(library.jobs.open_count()))
 
 
 @router.post("/jobs/some")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.errors import NotFound
@@ -18,6 +18,7 @@ from rushes.library.videos import Video
 from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
+from rushes.surfaces.api.videos import export_video
 from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
 from rushes.surfaces.http.schemas import FILES, of_video
 from rushes.surfaces.web.view import back, render, with_query
@@ -71,6 +72,7 @@ def show_video(
         views=VIEWS,
         active=active_jobs(library.jobs.workers()),
         working=next((job for job in jobs if job.state not in FINAL), None),
+        spoken=library.videos.spoken_languages(video),
         exports={kind: EXPORTS[kind] for kind in KINDS if kind in EXPORTS},
         recipes=list(recipes),
         stages=sorted({stage for names in recipes.values() for stage in names} - {"probe"}),
@@ -84,6 +86,14 @@ def get_lanes(library: LibraryDep, video_id: Id, q: Asked = "") -> JSONResponse:
     film = view_of(library, video, q)
     hits = sorted({(span.start_us, span.end_us) for hit in film.hits for span in hit.times})
     return JSONResponse({"shots": film.shots, "lanes": lanes(film), "hits": hits, "duration_us": video.duration_us})
+
+
+@router.get("/videos/{video_id}/export/{kind}")
+def download_export(
+    library: LibraryDep, video_id: Id, kind: Annotated[str, Path(max_length=20)], language: Asked = ""
+) -> Response:
+    """A download; what cannot be made is said on a page, not saved as a file."""
+    return export_video(library, video_id, kind, download=True, language=language)
 
 
 @router.post("/videos/{video_id}/correct")

@@ -56,7 +56,10 @@ export class Selection {
 
   async copy() {
     const url = new URL(location.href);
-    url.searchParams.set("t", ((this.timeline.selected?.[0] ?? this.player.us) / 1e6).toFixed(3));
+    const [from, to] = this.timeline.selected ?? [this.player.us];
+    url.searchParams.set("t", (from / 1e6).toFixed(3));
+    to === undefined ? url.searchParams.delete("end") : url.searchParams.set("end", (to / 1e6).toFixed(3));
+    url.searchParams.delete("clip");
     url.hash = "";
     await copyText(url.href);
   }

@@ -31,6 +31,7 @@ export function startKeys() {
     const run = jump ? () => location.assign(jump) : pages.get(event.key) ?? own[event.key];
     if (!run || presses(event)) return;
     event.preventDefault();
+    if (event.key === " ") event.target.addEventListener("keyup", (up) => up.preventDefault(), { once: true }); // Firefox clicks on it
     run(event);
   });
 }
@@ -40,7 +41,8 @@ function types(target) {
     || (target.tagName === "INPUT" && !["checkbox", "radio", "button", "range"].includes(target.type));
 }
 
-// Space and Enter on a control belong to the control.
+// Enter on a control belongs to the control, and so does Space where a page has no use for it or it ticks a box.
 function presses(event) {
+  if (event.key === " " && pages.has(" ")) return event.target.closest("input[type=checkbox], input[type=radio]");
   return [" ", "Enter"].includes(event.key) && event.target.closest("button, a, summary, input");
 }

@@ -1,7 +1,10 @@
 // Jobs as they change: one stream per page, and a banner while it is lost.
 const listeners = new Set();
 const arrivals = new Set();
+const AGAIN = 2000; // milliseconds before the next try
 let source;
+let since; // when the stream was lost
+let telling;
 
 export function followJobs(listener) {
   listeners.add(listener);
@@ -21,15 +24,19 @@ function connect() {
     const job = JSON.parse(event.data);
     for (const listener of listeners) listener(job);
   });
-  let lost;
-  source.addEventListener("open", () => { clearTimeout(lost); lost = undefined; banner(false); for (const listener of arrivals) listener(); });
-  source.addEventListener("error", () => { lost ??= setTimeout(() => banner(true), 3000); });
-  addEventListener("pagehide", () => source.close());
+  source.addEventListener("open", () => { since = undefined; clearTimeout(telling); banner(false); for (const listener of arrivals) listener(); });
+  source.addEventListener("error", () => {
+    if (!since) telling = setTimeout(() => banner(true), 3000);
+    since ??= new Date();
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN); // the browser gives up on an error answer
+  });
 }
+addEventListener("pagehide", () => source?.close());
 
+// What is shown is as old as the moment at which the stream was lost.
 function banner(show) {
   const place = document.querySelector("[data-connection]");
   if (!place || place.hidden !== show) return;
-  if (show) place.querySelector("time").textContent = new Date().toLocaleTimeString();
+  if (show) place.querySelector("time").textContent = since.toLocaleTimeString();
   place.hidden = !show;
 }

@@ -15,7 +15,20 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
-// How many jobs run: asked anew when one begins or ends, at most every two seconds.
+// Menus close on Esc, on a click elsewhere and when something in them was chosen.
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target) || event.target.closest("a")) menu.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && document.querySelector("details.menu[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
+// How many jobs are in progress: asked again when one begins or ends, at most every two seconds.
 const states = new Map();
 const badge = document.querySelector("[data-running]");
 let counting;
@@ -27,9 +40,9 @@ followJobs((job) => {
 
 async function count() {
   counting = undefined;
-  const answer = await fetch("/api/v1/jobs?state=chunking_complete&limit=100").catch(() => null);
+  const answer = await fetch("/jobs/open").catch(() => null);
   if (!answer?.ok) return;
-  const { items } = await answer.json();
-  badge.hidden = !items.length;
-  badge.querySelector("[data-running-count]").textContent = items.length;
+  const open = await answer.json(); // "" for none
+  badge.hidden = !open;
+  badge.querySelector("[data-running-count]").textContent = open;
 }

@@ -135,6 +135,9 @@ export class Transcript {
     box.querySelector("input").addEventListener("input", (event) => {
       const wanted = event.target.value.trim().toLocaleLowerCase();
       for (const { place } of this.lines) place.hidden = Boolean(wanted) && !place.textContent.toLocaleLowerCase().includes(wanted);
+      const none = document.querySelector("[data-find-none]");
+      none.hidden = !wanted || this.lines.some(({ place }) => !place.hidden);
+      none.textContent = none.hidden ? "" : `Nothing in this transcript contains “${event.target.value.trim()}”.`;
     });
   }
 }

@@ -33,15 +33,15 @@ class Sending {
 
   get place() { return localStorage.getItem(this.mark); }
 
-  show(note) {
+  show(note, sent = this.sent) {
     const words = { new: "ready", sending: "uploading", paused: "paused", lost: "connection lost", here: "already in the library", refused: "refused", arrived: "uploaded" };
     const badge = this.at("[data-state]");
     badge.textContent = words[this.state];
     badge.className = `badge ${{ sending: "now", refused: "alarm", arrived: "done", here: "done" }[this.state] ?? ""}`;
-    this.at("[data-progress]").value = this.state === "arrived" ? 1 : this.sent / (this.file.size || 1);
+    this.at("[data-progress]").value = this.state === "arrived" ? 1 : sent / (this.file.size || 1);
     this.at("[data-progress]").hidden = this.state === "new" || this.state === "here";
     this.at("[data-progress]").setAttribute("aria-label", `${this.file.name} uploaded`);
-    this.at("[data-amount]").textContent = this.sent && this.state !== "arrived" ? `${size(this.sent)} of ${size(this.file.size)}` : size(this.file.size);
+    this.at("[data-amount]").textContent = sent && this.state !== "arrived" ? `${size(sent)} of ${size(this.file.size)}` : size(this.file.size);
     if (note !== undefined) this.at("[data-note]").textContent = note;
     this.showButtons();
     tell();
@@ -88,7 +88,7 @@ class Sending {
   }
 
   async wait(tries, error) {
-    if (error instanceof Unreached && !this.sent && tries > 1 && navigator.onLine) await this.leaveBucket().catch(() => {});
+    if (error instanceof Unreached && this.parts && !this.sent && tries > 1 && navigator.onLine) await this.leaveBucket().catch(() => {});
     this.state = "lost";
     this.show("Connection lost. What was uploaded is kept; the upload continues automatically.");
     await new Promise((go) => { this.wake = go; setTimeout(go, WAIT[Math.min(tries, WAIT.length - 1)]); });
@@ -102,18 +102,27 @@ class Sending {
 
   async send(onPart) {
     let offset = (await this.resume()) ?? (await this.begin());
+    this.meter = new Meter(this.sent = offset);
     if (this.parts) return this.sendStraight(onPart);
     while (offset < this.file.size) {
-      const began = performance.now();
       const next = await this.part(offset);
       if (this.state === "lost") this.state = "sending";
       onPart();
-      const rate = (next - offset) / ((performance.now() - began) / 1000);
       offset = this.sent = next;
       if (this.state !== "sending") return;
-      this.show(`${size(rate)}/s, each part verified`);
+      this.progress();
     }
     this.arrive();
+  }
+
+  // Bytes, percent and speed, also inside a part; four times a second at most.
+  progress(under = 0) {
+    const now = performance.now();
+    if (this.state !== "sending" || (under && now - (this.told ?? 0) < 250)) return;
+    this.told = now;
+    const sent = Math.min(this.sent + under, this.file.size);
+    const rate = this.meter.rate(sent);
+    this.show(`${Math.floor((100 * sent) / this.file.size)} %${rate ? `, ${size(rate)}/s` : ""}`, sent);
   }
 
   arrive() {
@@ -132,9 +141,19 @@ class Sending {
       return undefined;
     }
     this.begun(answer);
-    this.sent = Number(answer.headers.get("Upload-Offset"));
-    this.show("Continues where it stopped.");
+    const offset = Number(answer.headers.get("Upload-Offset"));
+    const received = Number(answer.headers.get("Rushes-Received"));
+    this.sent = received > offset ? await this.keep(offset, received) : offset;
+    this.show(`Continues at ${size(this.sent)}.`);
     return this.sent;
+  }
+
+  // What came of a part before the line was cut counts if it is what was sent.
+  async keep(offset, received) {
+    const sum = base64(await sha256(await this.file.slice(offset, received).arrayBuffer()));
+    const answer = await fetch(`${this.place}/received`, { method: "POST", headers: { ...TUS, "Upload-Checksum": `sha256 ${sum}` } });
+    if (!answer.ok && answer.status !== 460) throw new Error("again"); // somebody still writes, or the server is away
+    return Number(answer.headers.get("Upload-Offset"));
   }
 
   async begin() {
@@ -158,12 +177,12 @@ class Sending {
       if (upload.state === "refused") throw new Problem(upload.why);
       if (!parts.length) return this.arrive();
       this.stop = new AbortController();
-      const [began, before] = [performance.now(), this.sent];
+      this.under = new Map(); // bytes of each part that is on its way
       const lane = async () => {
         for (let part = parts.shift(); part; part = parts.shift()) {
           await this.put(part);
           onPart();
-          this.show(`${size((this.sent - before) / ((performance.now() - began) / 1000))}/s, to the bucket`);
+          this.progress();
         }
       };
       const ends = await Promise.allSettled(Array.from({ length: ABREAST }, lane)); // what is on its way may arrive
@@ -173,10 +192,14 @@ class Sending {
   }
 
   async put({ start, end, url }) {
-    const how = { method: "PUT", body: this.file.slice(start, end), signal: this.stop.signal, credentials: "omit" };
-    const answer = await fetch(url, how).catch((error) => { throw error.name === "AbortError" ? error : new Unreached(); });
+    const told = (bytes) => {
+      this.under.set(start, bytes);
+      this.progress([...this.under.values()].reduce((sum, one) => sum + one, 0));
+    };
+    const answer = await transfer("PUT", url, {}, this.file.slice(start, end), this.stop.signal, told);
     if (!answer.ok) throw new Error("again"); // too late for this address: another is asked for
     if (this.state === "lost") this.state = "sending";
+    this.under.delete(start);
     this.sent += end - start;
   }
 
@@ -191,11 +214,11 @@ class Sending {
     const data = await this.file.slice(offset, offset + PART).arrayBuffer();
     this.stop = new AbortController();
     const headers = { ...TUS, "Upload-Offset": offset, "Content-Type": "application/offset+octet-stream", "Upload-Checksum": `sha256 ${base64(await sha256(data))}` };
-    const answer = await fetch(this.place, { method: "PATCH", headers, body: data, signal: this.stop.signal });
-    if (answer.status === 409) return Number(answer.headers.get("Upload-Offset"));
+    const answer = await transfer("PATCH", this.place, headers, data, this.stop.signal, (bytes) => this.progress(bytes));
+    if (answer.status === 409) return Number(answer.header("Upload-Offset"));
     if (answer.status === 423 || answer.status === 460 || answer.status >= 500) throw new Error("again");
     if (!answer.ok) throw new Problem(await words(answer));
-    return Number(answer.headers.get("Upload-Offset"));
+    return Number(answer.header("Upload-Offset"));
   }
 
   async drop() {
@@ -214,6 +237,37 @@ const markOf = (file) => `rushes.upload ${file.name} ${file.size} ${file.lastMod
 class Problem extends Error {}
 
 class Unreached extends Error {}
+
+// The speed of the last few seconds, in bytes a second.
+class Meter {
+  constructor(sent) { this.seen = [[performance.now(), sent]]; }
+
+  rate(sent) {
+    const now = performance.now();
+    this.seen.push([now, sent]);
+    while (this.seen.length > 2 && now - this.seen[0][0] > 5000) this.seen.shift();
+    const [[began, before]] = this.seen;
+    return now - began > 200 ? Math.max(0, (sent - before) / ((now - began) / 1000)) : 0;
+  }
+}
+
+// A request whose body is watched while it goes, which fetch cannot.
+function transfer(method, url, headers, body, signal, onSent) {
+  return new Promise((done, failed) => {
+    const request = new XMLHttpRequest();
+    request.open(method, url);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.upload.addEventListener("progress", (event) => onSent(event.loaded));
+    request.addEventListener("load", () => done({
+      ok: request.status >= 200 && request.status < 300, status: request.status,
+      header: (name) => request.getResponseHeader(name), json: async () => JSON.parse(request.responseText),
+    }));
+    request.addEventListener("error", () => failed(new Unreached()));
+    request.addEventListener("abort", () => failed(new DOMException("stopped", "AbortError")));
+    signal.addEventListener("abort", () => request.abort(), { once: true });
+    request.send(body);
+  });
+}
 
 async function words(answer) {
   const said = await answer.json().catch(() => ({}));

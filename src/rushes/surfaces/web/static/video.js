@@ -29,7 +29,10 @@ document.addEventListener("click", (event) => {
   player.seek(Number(link.dataset.seek));
 });
 
-const begin = Number(new URLSearchParams(location.search).get("t"));
+const asked = new URLSearchParams(location.search);
+const begin = Number(asked.get("t"));
+const end = Number(asked.get("end"));
+if (end > begin) timeline.select(Math.round(begin * 1e6), Math.round(Math.min(end * 1e6, player.duration)));
 if (begin > 0 && player.video) {
   const go = () => player.seek(begin * 1e6);
   player.video.readyState ? go() : player.video.addEventListener("loadedmetadata", go, { once: true });
