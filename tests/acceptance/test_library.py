@@ -200,8 +200,8 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
     (first,) = library.run([mine], SMALL).jobs
     kept = sum(r.size for r in results(library, first) if r.output in {"proxy", "frames", "metrics"})
     (whole,) = library.estimate([mine], SMALL)
-    assert not whole.unknown
-    assert 0.5 * kept < whole.size < 2 * kept
+    assert not whole.cost.unknown
+    assert 0.5 * kept < whole.cost.size < 2 * kept
     (again,) = library.add([mine], replace(SMALL, again=1))
     assert again.job
     job = again.job.id
@@ -214,7 +214,7 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
     left = library.expected(library.jobs.find(job))
     (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
-    assert left[0] < whole.p50
+    assert left[0] < whole.cost.seconds[0]
     forget_estimate(library.home, library.jobs.find(job))
     worker(library.home, slots=1, until=lambda _shell: library.jobs.find(job).state is JobState.COMPLETED).run()
     assert (library.expected(library.jobs.find(job)) or (1.0,))[0] == 0.0

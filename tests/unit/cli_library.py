@@ -10,7 +10,7 @@ from rushes.domain.job import Counts, Job, JobState
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.port import Hit, SearchResult, Summary, Video
-from rushes.jobs.progress import JobProgress, StageProgress
+from rushes.jobs.progress import JobProgress, StageProgress, TimeLeft
 from rushes.library import Library
 from rushes.library.videos import Videos
 
@@ -84,7 +84,8 @@ def job(state: JobState = JobState.RUNNING, counts: Counts | None = None, **more
 
 
 def snapshot(*stages: StageProgress, state: JobState = JobState.RUNNING, **more: Any) -> JobProgress:
-    return JobProgress(job(state, **more), stages, elapsed=87.0, speed=1.9, remaining=(360.0, 540.0))
+    left = TimeLeft((360.0, 540.0), {}, 450.0, 900.0)
+    return JobProgress(job(state, **more), stages, elapsed=87.0, speed=1.9, left=left)
 
 
 def stage(name: str, done: int, total: int, active: int = 1, running: float = 0.5) -> StageProgress:

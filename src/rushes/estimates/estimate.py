@@ -1,43 +1,51 @@
 """How long work takes here: of files, by a trial if need be; of a planned job, kept with it; of so many seconds."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import FINAL, Job, JobState
+from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
-from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.estimates.rates import StageCost, film_costs, total_bytes, total_seconds
+from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
+from rushes.estimates.cost import ENOUGH, CostModel, Footage, Range, cost_model
+from rushes.estimates.rates import RateHistory
 from rushes.home import Home
-from rushes.jobs.intake import IntakeResult, JobRequest, add
+from rushes.jobs.intake import IntakeResult, JobRequest, add, job_spec
 from rushes.jobs.originals import read_probe
 from rushes.ledger.pages import all_tasks
-from rushes.plan.grid import grid
-from rushes.plan.planner import JobSpec
-from rushes.plan.recipes import stages_of
+from rushes.plan.planner import JobSpec, plan
+from rushes.plan.schedule import PlannedWork, makespan
 
 Work = Callable[[Sequence[IntakeResult]], None]  # does the jobs here and now
 KIND = "estimate"  # of the records that keep them
 MS = Fraction(1, 1000)
+START_SECONDS = 0.8  # until the slots of a run have started
+NO_PROBE = '{"results": {}}'  # what a plan needs of a probe that is only imagined
+
+
+@dataclass(frozen=True, slots=True)
+class FilmCost:
+    """What a recipe takes of one film; nine of ten runs stay inside each range."""
+
+    seconds: Range
+    stages: dict[str, Range]
+    size: int  # bytes that will be kept
+    unknown: tuple[str, ...]  # stages that are not in it: nothing is known of them on this machine
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A range for one file: half of all runs end before p50, nine of ten before p90."""
+    """The estimate for one file."""
 
     path: str
-    p50: float
-    p90: float
-    chunks: int
-    duration: float
-    stages: dict[str, tuple[float, float]]
-    measured: bool  # by a trial just now, not from earlier work
+    duration: float = 0.0
+    chunks: int = 0
+    cost: FilmCost = FilmCost((0.0, 0.0), {}, 0, ())
+    measured: bool = False  # by a trial just now, not from earlier work
     error: RushesError | None = None
-    size: int = 0  # bytes that will be kept of it
-    unknown: tuple[str, ...] = ()  # stages that are not in it: nothing is known of them on this machine
 
 
 def estimate(home: Home, places: Sequence[str], wanted: JobRequest, machine: str, work: Work) -> list[Estimate]:
@@ -58,25 +66,23 @@ def estimate(home: Home, places: Sequence[str], wanted: JobRequest, machine: str
 
 def _estimate(home: Home, one: IntakeResult, wanted: JobRequest, machine: str, work: Work) -> Estimate:
     if one.job is None or home.ledger.job(one.job.id).state is not JobState.COMPLETED:
-        return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _failure(home, one.job))
-    facts = read_probe(home, one.job)
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
-    costs = film_costs(home, facts, stages, machine)
-    unmeasured = tuple(stage for stage, cost in costs.items() if cost is None)
+        return Estimate(one.path, error=one.error or _failure(home, one.job))
+    facts, spec = read_probe(home, one.job), job_spec(home, Fingerprint("", 0, 0), wanted)
+    model = model_of(home, spec.stages, spec.profile, machine)
+    unmeasured = _unmeasured(home, model, spec)
     if unmeasured:
         work(list(add(home, [one.path], replace(wanted, only=unmeasured, skip=(), trial=True))))
-        costs = film_costs(home, facts, stages, machine, least=1)
-    known = {stage: cost for stage, cost in costs.items() if cost}
-    return Estimate(
-        one.path,
-        *total_seconds(home, known),
-        len(grid(facts, home.settings.chunk_seconds)),
-        float(facts.duration),
-        {stage: (cost.p50, cost.p90) for stage, cost in known.items()},
-        measured=bool(unmeasured),
-        size=total_bytes(home, known),
-        unknown=tuple(stage for stage in costs if stage not in known),
-    )
+        model = model_of(home, spec.stages, spec.profile, machine)
+    tasks = _planned(home, spec, facts)
+    chunks = max((sum(t.stage == stage for t in tasks) for stage in spec.stages), default=0)
+    cost = _film_cost(home, model, spec.stages, tasks, facts)
+    return Estimate(one.path, float(facts.duration), chunks, cost, measured=bool(unmeasured))
+
+
+def _unmeasured(home: Home, model: CostModel, spec: JobSpec) -> tuple[str, ...]:
+    """Stages on chunks that hardly ran here; work on whole videos is quick beside that."""
+    chunked = [stage for stage in spec.stages if home.specs[stage].scope is Scope.CHUNK]
+    return tuple(s for s in chunked if s not in model.stages or model.stages[s].measured < ENOUGH)
 
 
 def _failure(home: Home, job: Job | None) -> RushesError:
@@ -85,23 +91,22 @@ def _failure(home: Home, job: Job | None) -> RushesError:
     return RushesError(failure.message, failure.hint) if failure else RushesError("it could not be read")
 
 
-def job_estimate(home: Home, job: Job, machine: str) -> tuple[float, float] | None:
-    """Seconds (p50, p90) for what was left of a planned job when it was first asked for in a run.
-
-    None until something of each stage was done on this kind of machine; the first chunks of the job itself count.
-    """
+def job_estimate(home: Home, job: Job, machine: str) -> Range | None:
+    """Seconds for what was left of a planned job when it was first asked for; kept. None if a stage is unknown."""
     record = home.records.get(KIND, job.owner, job.id)
     if record:
-        return float(record.doc["p50"]), float(record.doc["p90"])
+        return float(record.doc["low"]), float(record.doc["high"])
     if not job.facts:
         return None
-    costs = film_costs(home, read_probe(home, job), JobSpec.from_text(job.payload).stages, machine, least=1)
-    known = {stage: cost for stage, cost in costs.items() if cost}
-    if len(known) < len(costs):
+    spec, facts = JobSpec.from_text(job.payload), read_probe(home, job)
+    left = [t for t in all_tasks(home.ledger, job.id) if t.state is not TaskState.DONE]
+    tasks = [PlannedWork.of(t.id, t.stage, t.spec, float(facts.duration)) for t in left]
+    cost = _film_cost(home, model_of(home, spec.stages, spec.profile, machine), spec.stages, tasks, facts)
+    if cost.unknown:
         return None
-    p50, p90 = (round(seconds, 3) for seconds in total_seconds(home, _left(home, job, known)))
-    home.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
-    return p50, p90
+    low, high = (round(seconds, 3) for seconds in cost.seconds)
+    home.records.put(KIND, job.owner, job.id, {"low": low, "high": high})
+    return low, high
 
 
 def forget_estimate(home: Home, job: Job) -> None:
@@ -110,41 +115,54 @@ def forget_estimate(home: Home, job: Job) -> None:
         home.records.delete(KIND, job.owner, job.id)
 
 
-def _left(home: Home, job: Job, costs: Mapping[str, StageCost]) -> dict[str, StageCost]:
-    tasks = all_tasks(home.ledger, job.id)
-    total, done = Counter(t.stage for t in tasks), Counter(t.stage for t in tasks if t.state is TaskState.DONE)
-    return {stage: c.part(1 - done[stage] / total[stage] if total[stage] else 1.0) for stage, c in costs.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """Seconds as (p50, p90) for a recipe and each of its stages, and bytes that will be kept."""
-
-    recipe: str
-    stages: dict[str, tuple[float, float]]
-    whole: tuple[float, float]
-    size: int
-    unknown: tuple[str, ...]  # stages that nothing is known of on this machine, so not in it
-
-
-def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], machine: str) -> Forecast:
+def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], machine: str) -> FilmCost:
     """What so many seconds of film would take.
 
     Raises:
         Refused: there is no such recipe.
     """
-    costs = film_costs(home, _film(seconds, pixels), stages_of(recipe, home.specs), machine, least=1)
-    known = {stage: cost for stage, cost in costs.items() if cost}
-    return Forecast(
-        recipe,
-        {stage: (cost.p50, cost.p90) for stage, cost in known.items()},
-        total_seconds(home, known),
-        total_bytes(home, known),
-        tuple(stage for stage in costs if stage not in known),
+    spec = job_spec(home, Fingerprint("", 0, 0), JobRequest(recipe=recipe))
+    facts = _film(seconds, pixels, spec.chunk_seconds)
+    return _film_cost(
+        home, model_of(home, spec.stages, spec.profile, machine), spec.stages, _planned(home, spec, facts), facts
     )
 
 
-def _film(seconds: float, pixels: tuple[int, int]) -> VideoFacts:
+def model_of(home: Home, stages: Iterable[str], profile: str, machine: str) -> CostModel:
+    """What was learnt of some stages on a kind of machine."""
+    history = RateHistory(home.ledger, home.records, home.blobs, home.owner)
+    return cost_model(history.of([s for s in stages if s in home.specs], machine), home.specs, profile)
+
+
+def _planned(home: Home, spec: JobSpec, facts: VideoFacts) -> list[PlannedWork]:
+    drafts = plan("", spec, facts, home.specs, NO_PROBE)
+    return [PlannedWork.of(d.id, d.stage, d.spec, float(facts.duration)) for d in drafts]
+
+
+def _film_cost(
+    home: Home, model: CostModel, stages: Iterable[str], tasks: Sequence[PlannedWork], facts: VideoFacts
+) -> FilmCost:
+    footage = footage_of(facts)
+    seconds = {t.id: model.seconds(t.stage, t.media_seconds, footage) for t in tasks}
+    known = [stage for stage in stages if stage in model.stages]
+    each = {stage: sum(seconds[t.id] for t in tasks if t.stage == stage) for stage in known}
+    shares = {stage: home.slots if home.specs[stage].scope is Scope.CHUNK else 1 for stage in known}
+    sizes = (model.stages[s].bytes_per_second for s in known if home.specs[s].reads_source)  # others refer to these
+    return FilmCost(
+        model.around(START_SECONDS + makespan(tasks, seconds, home.slots) if tasks else 0.0),
+        {stage: model.around(each[stage] / shares[stage]) for stage in known},
+        int(sum(sizes) * float(facts.duration)),
+        tuple(stage for stage in stages if stage not in model.stages),
+    )
+
+
+def footage_of(facts: VideoFacts) -> Footage:
+    """What of a film decides its cost."""
+    return Footage(facts.video.width * facts.video.height if facts.video else 0, bool(facts.audio))
+
+
+def _film(seconds: float, pixels: tuple[int, int], chunk: int) -> VideoFacts:
     end = max(1, round(seconds * 1000))
-    picture = VideoTrack(0, "", *pixels, base=MS, start=0, end=end, frames=0, keys=(), rate=None)
+    keys = tuple(range(0, end, chunk * 1000))
+    picture = VideoTrack(0, "", *pixels, base=MS, start=0, end=end, frames=0, keys=keys, rate=None)
     return VideoFacts("", 0, "", picture, (AudioTrack(1, "", 48000, 2, MS, 0, end),))

@@ -1,10 +1,13 @@
-"""Progress of a job as people watch it: chunks per stage, speed, remaining time as a range; its steps and events."""
+"""Progress of a job as people watch it: chunks per stage, speed, time worked and time left; its steps and events."""
 
 import itertools
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
 
 from rushes.domain.errors import Refused
 from rushes.domain.event import Event, EventType
@@ -14,7 +17,10 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
+from rushes.plan.schedule import PlannedWork
 
+Range = tuple[float, float]  # seconds
+ESTIMATE_SECONDS = 1.0  # between two estimates of what is left
 IN_TURN = 10  # jobs that nothing is known to have happened to: 69 ms for 500 of them is too long a look
 
 
@@ -28,7 +34,7 @@ class StageProgress:
     running: float  # chunks' worth of work in progress: the fractions of what runs now, added up
     active: int
     speed: float | None  # media seconds per second of slot time, None until something is done
-    remaining: tuple[float, float] | None = None  # p50, p90 seconds, if every slot worked on it
+    remaining: Range | None = None  # if every slot worked on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +45,56 @@ class JobProgress:
     stages: tuple[StageProgress, ...]
     elapsed: float
     speed: float | None  # film time finished per second, over all stages
-    remaining: tuple[float, float] | None  # p50, p90 seconds
+    left: "TimeLeft | None" = None
+    worked: float = 0.0  # seconds in which at least one task of it ran, without the times between
+
+    @property
+    def remaining(self) -> Range | None:
+        """Seconds that nine of ten runs stay between; None while nothing is known."""
+        return self.left.range if self.left else None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """How long a job still takes."""
+
+    range: Range
+    stages: Mapping[str, Range]
+    seconds: float  # the middle of the range
+    slot_seconds: float  # of all its tasks one after the other
+
+
+Measured = Mapping[str, Iterable[tuple[float, float]]]  # by stage: seconds of film and of work of finished tasks
+
+
+class Estimator(Protocol):
+    """Says how long jobs still take."""
+
+    def left(self, job: Job, work: Mapping[str, tuple[PlannedWork, float]], measured: Measured) -> TimeLeft | None:
+        """What is left of a job: its unfinished tasks in plan order with the share of each that is still to do."""
 
 
 @dataclass(slots=True)
 class _Stage:
     total: int = 0
     done: set[str] = field(default_factory=set)
-    seconds: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
+    measured: list[tuple[float, float]] = field(default_factory=list)
 
 
 class JobWatcher:
     """Looks at one job again and again; reads the plan once and afterwards only what is new."""
 
-    def __init__(self, ledger: Ledger, job: str, slots: int) -> None:
-        self._ledger, self._id, self._slots = ledger, job, slots
+    def __init__(self, ledger: Ledger, job: str, estimator: Estimator) -> None:
+        self._ledger, self._id, self._estimator = ledger, job, estimator
         self._stages: dict[str, _Stage] = {}
-        self._media: dict[str, float] = {}
+        self._work: dict[str, PlannedWork] = {}
+        self._busy: list[Range] = []  # when an attempt ran, by the clock of the ledger
         self._after = 0
         self._begun = time.monotonic()
         self._planned = False
         self._first: int | None = None
+        self._left: TimeLeft | None = None
+        self._estimated = -ESTIMATE_SECONDS
 
     def look(self) -> JobProgress:
         """The job now."""
@@ -69,21 +103,33 @@ class JobWatcher:
             self._read_plan(job)
         self._read_events()
         leased = self._ledger.tasks(self._id, TaskState.LEASED).rows
+        self._estimate(job, {t.id: t.progress for t in leased})
         stages = tuple(self._stage(name, leased) for name in self._stages)
-        return JobProgress(job, stages, time.monotonic() - self._begun, self._speed(job), self._remaining(stages))
+        elapsed = time.monotonic() - self._begun
+        return JobProgress(job, stages, elapsed, self._speed(job), self._left, busy_seconds(self._busy))
+
+    def _estimate(self, job: Job, progress: Mapping[str, float]) -> None:
+        """Again, if the last time is a while ago."""
+        if job.state in FINAL:
+            self._left = None
+        elif time.monotonic() - self._estimated >= ESTIMATE_SECONDS:
+            done = {id for stage in self._stages.values() for id in stage.done}
+            left = {id: (work, 1.0 - progress.get(id, 0.0)) for id, work in self._work.items() if id not in done}
+            self._left = self._estimator.left(job, left, {name: s.measured for name, s in self._stages.items()})
+            self._estimated = time.monotonic()
 
     def _read_plan(self, job: Job) -> None:
         length = json.loads(job.facts)["duration_us"] / 1e6
         for task in all_tasks(self._ledger, self._id):
             self._stages.setdefault(task.stage, _Stage()).total += 1
-            self._media[task.id] = float(task.span.seconds) if task.span else length
+            self._work[task.id] = PlannedWork.of(task.id, task.stage, task.spec, length)
         self._planned = True
 
     def _read_events(self) -> None:
         while self._planned:
             events = self._ledger.events(self._id, self._after)
             for event in events:
-                self._count(event.type, event.task or "", event.data)
+                self._count(event)
                 if event.type is EventType.TRUNCATED:
                     self._count_tasks()
             if not events:
@@ -94,8 +140,11 @@ class JobWatcher:
         """What is done, though the events that told so are no longer kept."""
         for task in all_tasks(self._ledger, self._id, TaskState.DONE):
             self._stages[task.stage].done.add(task.id)
+            if task.started_at and task.finished_at:
+                self._busy.append((_seconds(task.started_at), _seconds(task.finished_at)))
 
-    def _count(self, type: EventType, task: str, data: Mapping[str, object]) -> None:
+    def _count(self, event: Event) -> None:
+        type, task, data = event.type, event.task or "", event.data
         if type is EventType.REVIVED and task and (anew := self._stages.get(parse_task_id(task)[1])):
             anew.done.discard(task)
         stage = self._stages.get(str(data.get("stage", "")))
@@ -105,24 +154,17 @@ class JobWatcher:
         if type is EventType.ADOPTED:
             return
         seconds = float(str(data.get("seconds") or 0.0))
-        stage.seconds.append(seconds)
-        if seconds > 0 and self._media.get(task):
-            stage.rates.append(self._media[task] / seconds)
+        if seconds > 0 and task in self._work:
+            stage.measured.append((self._work[task].media_seconds, seconds))
+            end = _seconds(event.at)
+            self._busy.append((end - seconds, end))
 
     def _stage(self, name: str, leased: tuple[Task, ...]) -> StageProgress:
         mine, kept = [t for t in leased if t.stage == name], self._stages[name]
-        rates = sorted(kept.rates)
+        rates = sorted(media / seconds for media, seconds in kept.measured)
         speed = rates[len(rates) // 2] if rates else None
-        done, running = len(kept.done), sum(t.progress for t in mine)
-        left = self._left(sorted(kept.seconds), kept.total - done - running)
-        return StageProgress(name, done, kept.total, running, len(mine), speed, left)
-
-    def _left(self, seconds: list[float], chunks: float) -> tuple[float, float] | None:
-        """So many chunks at the median and at the 90th percentile, spread over the slots; None if none was done yet."""
-        if not seconds:
-            return None
-        each = max(0.0, chunks) / self._slots
-        return each * seconds[len(seconds) // 2], each * seconds[min(len(seconds) - 1, int(len(seconds) * 0.9))] * 1.1
+        left = self._left.stages.get(name) if self._left and len(kept.done) < kept.total else None
+        return StageProgress(name, len(kept.done), kept.total, sum(t.progress for t in mine), len(mine), speed, left)
 
     def _speed(self, job: Job) -> float | None:
         if self._first is None:
@@ -132,23 +174,26 @@ class JobWatcher:
         share = (job.counts.done - self._first) / job.counts.total
         return float(json.loads(job.facts)["duration_us"]) / 1e6 * share / max(0.001, time.monotonic() - self._begun)
 
-    def _remaining(self, stages: tuple[StageProgress, ...]) -> tuple[float, float] | None:
-        """What is left of all stages; unknown as long as one is that has several chunks."""
-        unfinished = [s for s in stages if s.done < s.total]
-        if stages and not unfinished:
-            return 0.0, 0.0
-        if any(s.remaining is None and s.total > 1 for s in unfinished):
-            return None  # a stage of one task is a join: quick, and at the end
-        known = [s.remaining for s in unfinished if s.remaining]
-        return (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
+
+
+def busy_seconds(intervals: Iterable[Range]) -> float:
+    """How much time some intervals cover; where two overlap it counts once, and what lies between does not."""
+    total, until = 0.0, -math.inf
+    for begin, end in sorted(intervals):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
 
 
 class JobsWatcher:
     """Looks at many jobs again and again: at those that moved or are worked on, and at a few others in turn."""
 
-    def __init__(self, ledger: Ledger, jobs: Iterable[str], slots: int) -> None:
+    def __init__(self, ledger: Ledger, jobs: Iterable[str], estimator: Estimator) -> None:
         self._ledger = ledger
-        self._watches = {job: JobWatcher(ledger, job, slots) for job in jobs}
+        self._watches = {job: JobWatcher(ledger, job, estimator) for job in jobs}
         self._turn = itertools.cycle(self._watches)
         self._seen: dict[str, JobProgress] = {}
         self._cursor = ""

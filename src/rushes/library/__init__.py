@@ -15,7 +15,7 @@ from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
-from rushes.estimates.estimate import Estimate, Forecast, estimate, forecast, job_estimate
+from rushes.estimates.estimate import Estimate, FilmCost, estimate, forecast, job_estimate
 from rushes.files import local_path
 from rushes.home import Home, machine, version
 from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
@@ -151,7 +151,7 @@ class Library:
         return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
-        """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""
+        """The estimate of a planned job: seconds that nine of ten runs stay between; None if a stage is unknown."""
         return job_estimate(self.home, job, machine())
 
     @property
@@ -236,7 +236,7 @@ class Library:
         """What can be wanted of a film: the stages of each recipe."""
         return {name: stages_of(name, self.home.specs) for name in RECIPES}
 
-    def forecast(self, recipe: str, seconds: float, pixels: tuple[int, int]) -> Forecast:
+    def forecast(self, recipe: str, seconds: float, pixels: tuple[int, int]) -> FilmCost:
         """How long so many seconds of film would take on this machine."""
         return forecast(self.home, recipe, seconds, pixels, machine())
 

@@ -11,20 +11,21 @@ from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import Worker
-from rushes.home import Home
+from rushes.estimates.time_left import LearntTimes
+from rushes.home import Home, machine
 from rushes.index.port import Video
 from rushes.jobs import control
 from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
 from rushes.jobs.intake import TRIAL
 from rushes.jobs.models import explain_missing_models
-from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, Step, follow, steps_of
+from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, Step, busy_seconds, follow, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library.names import pick_one
 
 __all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
-__all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason"]
+__all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason", "busy_seconds"]
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
 
@@ -158,7 +159,7 @@ class Jobs:
 
     def watch(self, job: str) -> JobWatcher:
         """Look at a job again and again: it reads the plan once, and afterwards only what is new."""
-        return JobWatcher(self.home.ledger, self.get(job).id, self.home.slots)
+        return JobWatcher(self.home.ledger, self.get(job).id, LearntTimes(self.home, machine()))
 
     # Steering
     def command(self, job: str, command: JobCommand, value: int = 0) -> Job:

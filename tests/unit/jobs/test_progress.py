@@ -2,12 +2,16 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, cast
 
-from rushes.domain.job import JobCommand, JobState, NewJob
+import pytest
+
+from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
-from rushes.jobs.progress import IN_TURN, JobsWatcher, JobWatcher
+from rushes.jobs.progress import IN_TURN, JobsWatcher, JobWatcher, busy_seconds
+from rushes.ledger.clock import wall_millis
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
 
@@ -27,11 +31,19 @@ class Counting:
         return getattr(self._ledger, verb)
 
 
+class Unknown:
+    """Nothing is known of any job."""
+
+    def left(self, _job: Job, _work: object, _measured: object) -> None:
+        return None
+
+
+UNKNOWN = Unknown()
 FACTS = json.dumps({"duration_us": 1_000_000})
 
 
-def home(jobs: int) -> tuple[MemoryLedger, list[str]]:
-    ledger = MemoryLedger()
+def home(jobs: int, wall: Callable[[], int] = wall_millis) -> tuple[MemoryLedger, list[str]]:
+    ledger = MemoryLedger(wall=wall)
     names = [f"job_{n}" for n in range(jobs)]
     for job in names:
         first = Draft(f"{job}.probe", job, "probe", None, SPEC)
@@ -43,7 +55,7 @@ def home(jobs: int) -> tuple[MemoryLedger, list[str]]:
 def test_a_look_at_many_jobs_asks_about_few_of_them() -> None:
     ledger, jobs = home(60)
     counting = Counting(ledger)
-    watches = JobsWatcher(cast(Ledger, counting), jobs, 2)
+    watches = JobsWatcher(cast(Ledger, counting), jobs, UNKNOWN)
     watches.look()
     counting.asked.clear()
     assert [s.job.id for s in watches.look()] == jobs
@@ -52,7 +64,7 @@ def test_a_look_at_many_jobs_asks_about_few_of_them() -> None:
 
 def test_what_happened_to_any_job_is_seen_by_the_next_look() -> None:
     ledger, jobs = home(60)
-    watches = JobsWatcher(ledger, jobs, 2)
+    watches = JobsWatcher(ledger, jobs, UNKNOWN)
     watches.look()
     (lease,) = ledger.claim(ME.id, ["cpu"], 1, [f"{jobs[50]}.probe"])
     ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
@@ -62,7 +74,7 @@ def test_what_happened_to_any_job_is_seen_by_the_next_look() -> None:
 
 def test_every_job_has_its_turn() -> None:
     ledger, jobs = home(3 * IN_TURN)
-    watches = JobsWatcher(ledger, jobs, 2)
+    watches = JobsWatcher(ledger, jobs, UNKNOWN)
     watches.look()
     ledger.claim(ME.id, ["cpu"], 1, [f"{jobs[-1]}.probe"])  # a start is no event
     for _ in range(3):
@@ -70,17 +82,16 @@ def test_every_job_has_its_turn() -> None:
     assert snapshots[-1].job.state is JobState.CHUNKING
 
 
-def test_what_is_made_again_is_not_done_and_at_the_end_nothing_is_left() -> None:
+def test_what_is_made_again_is_not_done() -> None:
     ledger, (job,) = home(1)
     (lease,) = ledger.claim(ME.id, ["cpu"], 1)
     ledger.draft(job, lease.task, lease.fence, [], FACTS)
     ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
-    watch = JobWatcher(ledger, job, 2)
+    watch = JobWatcher(ledger, job, UNKNOWN)
     assert [(s.done, s.total) for s in watch.look().stages] == [(1, 1)]
-    assert watch.look().remaining == (0.0, 0.0)
     ledger.revive(job, [lease.task], again=True)
     assert [(s.done, s.total) for s in watch.look().stages] == [(0, 1)]
-    assert [(s.done, s.total) for s in JobWatcher(ledger, job, 2).look().stages] == [(0, 1)]
+    assert [(s.done, s.total) for s in JobWatcher(ledger, job, UNKNOWN).look().stages] == [(0, 1)]
 
 
 def test_a_job_whose_old_events_are_gone_is_seen_with_all_that_is_done() -> None:
@@ -91,5 +102,24 @@ def test_a_job_whose_old_events_are_gone_is_seen_with_all_that_is_done() -> None
     (lease,) = ledger.claim(ME.id, ["cpu"], 1)
     ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
     ledger.control(job, JobCommand.TRIM, 0)
-    stages = {stage.stage: stage.done for stage in JobWatcher(ledger, job, 1).look().stages}
+    stages = {stage.stage: stage.done for stage in JobWatcher(ledger, job, UNKNOWN).look().stages}
     assert stages == {"probe": 1, "join": 1}
+
+
+def test_the_time_between_a_run_and_its_repair_is_no_work() -> None:
+    day = 86_400.0
+    assert busy_seconds([(10.0, 20.0), (15.0, 25.0), (12.0, 13.0), (day, day + 5.0)]) == 20.0
+    assert busy_seconds([]) == 0.0
+
+
+def test_a_job_counts_the_time_in_which_its_tasks_ran() -> None:
+    now = [1_000_000]
+    ledger, (job,) = home(1, lambda: now[0])
+    (lease,) = ledger.claim(ME.id, ["cpu"], 1)
+    ledger.draft(job, lease.task, lease.fence, [], FACTS)
+    ledger.complete(ME.id, [Finish(lease.task, lease.fence, seconds=2.5)])
+    now[0] += 86_400_000
+    ledger.revive(job, [lease.task], again=True)
+    (lease,) = ledger.claim(ME.id, ["cpu"], 1)
+    ledger.complete(ME.id, [Finish(lease.task, lease.fence, seconds=1.5)])
+    assert JobWatcher(ledger, job, UNKNOWN).look().worked == pytest.approx(4.0)

@@ -113,7 +113,7 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
 
     report_free_bytes(monkeypatch, room)
     assert session.bars
-    ran = run_shown(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, {})
+    ran, _ = run_shown(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1)
     assert ran.exit_code == 7, "it is no film"
     lines = [line.rpartition("\r")[2] for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue()).split("\n")]
     assert max(map(len, lines)) <= width

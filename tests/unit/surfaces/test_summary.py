@@ -14,7 +14,7 @@ from rushes.library import IntakeResult, RunReport
 from rushes.library.jobs import Jobs
 from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.summary import Estimates, report
+from rushes.surfaces.cli.views.summary import Range, report
 from tests.unit.cli_library import Shelf, job, line, video
 
 DONE = job(JobState.COMPLETED, Counts(255, 255))
@@ -29,22 +29,22 @@ def shelf(tmp_path: Path) -> Shelf:
     )
 
 
-def told(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: RunReport, notes: Estimates | None = None) -> list[str]:
-    report(Session(), shelf, ran, SUBTITLES, notes or {})
+def told(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: RunReport, estimated: Range | None = None) -> list[str]:
+    report(Session(), shelf, ran, SUBTITLES, estimated)
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err.splitlines()
 
 
 def summary(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: RunReport) -> list[dict[str, Any]]:
-    report(Session(json=True), shelf, ran, SUBTITLES, {DONE.id: (1140.0, 1560.0)})
+    report(Session(json=True), shelf, ran, SUBTITLES, (1140.0, 1560.0))
     return [json.loads(row) for row in capsys.readouterr().out.splitlines()]
 
 
 def test_a_finished_run_says_what_was_made_where_how_fast_and_one_next_command(
     shelf: Shelf, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = told(capsys, shelf, RunReport((DONE,), (), 1330.0, before=NEW), {DONE.id: (1140.0, 1560.0)})
+    lines = told(capsys, shelf, RunReport((DONE,), (), 1330.0, before=NEW), (1140.0, 1560.0))
     assert lines[0] == "done in 22 min 10 s (estimated 19-26 min), 1.9x real time"
     assert lines[1] == "  6 words  1 line"
     assert lines[2].startswith("  proxy: ")
@@ -68,7 +68,7 @@ def test_a_run_that_went_on_claims_no_speed(shelf: Shelf, capsys: pytest.Capture
 def test_films_that_were_finished_earlier_count_for_nothing(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
     old = replace(DONE, id="job_old", name="old.mkv")
     ran = RunReport((old, DONE), (), 1330.0, NEW)
-    lines = told(capsys, shelf, ran, {DONE.id: (1140.0, 1560.0), "job_old": (9.0, 9.9)})
+    lines = told(capsys, shelf, ran, (1140.0, 1560.0))
     assert lines[0] == "done in 22 min 10 s (estimated 19-26 min), 1.9x real time; 1 video was already done"
     assert not any("old.mkv" in line for line in lines)
     last = summary(capsys, shelf, ran)[-1]

@@ -24,6 +24,7 @@ class JobsProgress:
     """The jobs at one moment."""
 
     snapshots: tuple[JobProgress, ...]
+    remaining: tuple[float, float] | None = None  # seconds for all of them together
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 from rushes.domain import errors
 from rushes.domain.errors import Interrupted, ModelMissing, RegistryAway, RushesError, Terminated
@@ -16,7 +16,8 @@ from rushes.domain.keys import canonical, parse_task_id
 from rushes.domain.task import TaskState
 from rushes.domain.worker import DiskSpace
 from rushes.estimates.estimate import forget_estimate
-from rushes.home import Home
+from rushes.estimates.time_left import LearntTimes
+from rushes.home import Home, machine
 from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
 from rushes.jobs.maintenance.published_names import restore_names, still_wrong
@@ -120,7 +121,8 @@ def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
     """The worker runs in a thread, so that a slow reader does not hold it up."""
     news: queue.SimpleQueue[RunProgress | None] = queue.SimpleQueue()  # None: the worker has left
     looked = threading.Event()
-    watches = JobsWatcher(worker.home.ledger, worker.jobs, worker.slots or worker.home.slots)
+    times = LearntTimes(worker.home, machine(), worker.slots or 0)
+    watches = _Watches(JobsWatcher(worker.home.ledger, worker.jobs, times), times)
 
     def on_input(input: Input) -> None:
         if isinstance(input, DiskSpace) and input.enough != worker.shell.state.has_space:  # each lane reports it
@@ -147,7 +149,13 @@ def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
     yield from _look(watches)
 
 
-def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: JobsWatcher) -> Iterator[RunProgress]:
+@dataclass(frozen=True, slots=True)
+class _Watches:
+    watcher: JobsWatcher
+    times: LearntTimes
+
+
+def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: _Watches) -> Iterator[RunProgress]:
     look_at = time.monotonic() + LOOK_SECONDS
     while True:
         try:
@@ -161,9 +169,11 @@ def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: JobsWatc
         yield progress
 
 
-def _look(watches: JobsWatcher) -> list[JobsProgress]:
+def _look(watches: _Watches) -> list[JobsProgress]:
     with suppress(RushesError):  # a busy store: the next look will do
-        return [JobsProgress(tuple(watches.look()))]
+        seen = watches.watcher.look()
+        remaining = watches.times.together([s.left for s in seen if s.job.state not in FINAL])
+        return [JobsProgress(tuple(seen), remaining)]
     return []
 
 

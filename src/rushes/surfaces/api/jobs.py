@@ -152,7 +152,7 @@ def list_events(library: LibraryDep, job_id: Id, after: After = 0, limit: Limit 
 
 @router.get("/jobs/{job_id}/progress")
 def get_progress(library: LibraryDep, active: ActiveDep, job_id: Id) -> Progress:
-    """How far each stage is and how long it takes: what is left by what was seen, and what was expected (p50, p90)."""
+    """How far each stage is, how long it worked, what is left, and what was expected (nine of ten runs lie inside)."""
     job = library.jobs.get(job_id)
     seen = library.jobs.watch(job.id).look()
     return Progress(JobShape.of(seen.job, active), seen.stages, seen.remaining, expected_of(library, job))

@@ -249,7 +249,7 @@ def list_exports() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RecipeShape:
-    """A recipe, and for so much film: seconds (p50, p90) if it starts now, of each stage, and bytes that are kept."""
+    """A recipe, and for so much film: seconds that nine of ten runs stay between, by stage, and bytes that are kept."""
 
     name: str
     usual: bool
@@ -267,7 +267,7 @@ def list_recipes(
     found = []
     for name, stages in library.recipes().items():
         told = library.forecast(name, seconds, (width, height))
-        whole, usual = None if told.unknown else told.whole, name == library.settings.recipe
+        whole, usual = None if told.unknown else told.seconds, name == library.settings.recipe
         found.append(RecipeShape(name, usual, stages, whole, told.stages, told.size))
     return found
 

@@ -4,13 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 
 from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
 from rushes.domain.task import Task
-from rushes.library.jobs import JobProgress, StageProgress
-from rushes.surfaces.words import TASK_WORDS, seconds_between, task_word
+from rushes.library.jobs import JobProgress, StageProgress, busy_seconds
+from rushes.surfaces.words import TASK_WORDS, task_word
 
 CELLS = 48  # more than that are drawn as one bar: letters need 12 px
 SIGNS = {"adopted": "=", "leased": "L", "ready": "r", "dead": "\u00d7"}
@@ -84,7 +85,11 @@ def _words(words: Iterable[str]) -> str:
 
 
 def _took(tasks: Sequence[Task]) -> float | None:
-    return seconds_between(
-        min((t.started_at for t in tasks if t.started_at), default=None),
-        max((t.finished_at for t in tasks if t.finished_at), default=None),
-    )
+    """Seconds in which a task of it ran."""
+    ran = [(t.started_at, t.finished_at) for t in tasks]
+    spans = [(_seconds(begin), _seconds(end)) for begin, end in ran if begin and end]
+    return busy_seconds(spans) if spans else None
+
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()

@@ -90,7 +90,7 @@ def verify(session: Session, repair: bool, sample: float, part: tuple[int, int],
     finally:
         watching.close()
     if ran.exit_code:
-        summary.report(session, library, ran, [], {})
+        summary.report(session, library, ran, [], None)
         return ran.exit_code
     return _verdict(session, found, repaired=True)
 

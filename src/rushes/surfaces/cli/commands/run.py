@@ -2,7 +2,9 @@
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import PurePath
 from types import FrameType
 from typing import Any, Self
@@ -13,7 +15,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.library import Estimate, IntakeResult, JobRequest, Library, RunReport
 from rushes.library.videos.beside import WrittenFile
-from rushes.library.work.progress import FilmsAdded, JobProgress, ModelProgress
+from rushes.library.work.progress import FilmsAdded, JobProgress, JobsProgress, ModelProgress, RunProgress
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import open_library, paths_argument, request_of, request_options, slots_option
@@ -23,7 +25,7 @@ from rushes.surfaces.cli.views import summary
 from rushes.surfaces.cli.views.model_download import DownloadView
 from rushes.surfaces.cli.views.progress import watcher
 from rushes.surfaces.cli.views.rows import next_step
-from rushes.surfaces.cli.views.summary import Estimates, report_refused, report_skipped
+from rushes.surfaces.cli.views.summary import Range, report_refused, report_skipped
 from rushes.surfaces.words import plural, size, time_range, timecode
 
 
@@ -47,10 +49,9 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     repeated.
     """
     library, wanted = open_library(session, create=True), request_of(words)
-    estimates: Estimates = {}
-    ran = run_shown(session, library, paths, wanted, slots, estimates)
+    ran, estimated = run_shown(session, library, paths, wanted, slots)
     subtitles = library.settings.beside if beside is None else beside
-    summary.report(session, library, ran, _beside(library, ran) if subtitles else [], estimates)
+    summary.report(session, library, ran, _beside(library, ran) if subtitles else [], estimated)
     return ran.exit_code
 
 
@@ -61,11 +62,11 @@ def _beside(library: Library, ran: RunReport) -> list[WrittenFile]:
 
 
 def run_shown(
-    session: Session, library: Library, paths: Sequence[str], request: JobRequest, slots: int | None, notes: Estimates
-) -> RunReport:
-    """Process the videos and show the progress."""
-    pulling = DownloadView(session)
-    watching = watcher(session, _expecting(library, notes))
+    session: Session, library: Library, paths: Sequence[str], request: JobRequest, slots: int | None
+) -> tuple[RunReport, Range | None]:
+    """Process the videos and show the progress; the report, and how long it was first said to take."""
+    pulling, estimated = DownloadView(session), None
+    watching = watcher(session, partial(_expected, library))
     try:
         for progress in library.running(paths, request, slots=slots, signals=True):
             match progress:
@@ -77,25 +78,26 @@ def run_shown(
                 case RunReport():
                     report = progress
                 case _:
+                    estimated = estimated or _whole(progress)
                     watching.show(progress)
     finally:
         pulling.close()
         watching.close()
-    return report
+    return report, estimated
 
 
-def _expecting(library: Library, estimates: Estimates) -> Callable[[JobProgress], tuple[float, float] | None]:
-    def expect(snapshot: JobProgress) -> tuple[float, float] | None:
-        try:
-            found = library.expected(snapshot.job)
-        except RushesError:  # a busy store: the work matters more than its estimate
-            return None
-        if found:
-            low, high = found
-            estimates[snapshot.job.id] = low + snapshot.elapsed, high + snapshot.elapsed
-        return found
+def _whole(progress: RunProgress) -> Range | None:
+    """The estimate for the whole run: what is left now and what it took so far."""
+    if not isinstance(progress, JobsProgress) or not progress.remaining or not any(progress.remaining):
+        return None
+    elapsed = max(s.elapsed for s in progress.snapshots)
+    return elapsed + progress.remaining[0], elapsed + progress.remaining[1]
 
-    return expect
+
+def _expected(library: Library, snapshot: JobProgress) -> Range | None:
+    with suppress(RushesError):  # a busy store: the work matters more than its estimate
+        return library.expected(snapshot.job)
+    return None
 
 
 @command("add", "rushes add ~/Films", "rushes add urgent.mp4 --priority 10", "rushes worker --until-idle")
@@ -151,9 +153,10 @@ def _code(errors: Sequence[RushesError | None]) -> int:
 
 
 def _estimate_doc(e: Estimate) -> dict[str, object]:
-    known = {name: getattr(e, name) for name in ("chunks", "duration", "stages", "size", "unknown", "measured")}
-    seconds = [round(e.p50, 1), round(e.p90, 1)]
-    return {"path": e.path, "seconds": seconds, **known, "error": str(e.error) if e.error else None}
+    known = {"chunks": e.chunks, "duration": e.duration, "measured": e.measured}
+    cost = {name: getattr(e.cost, name) for name in ("stages", "size", "unknown")}
+    seconds = [round(each, 1) for each in e.cost.seconds]
+    return {"path": e.path, "seconds": seconds, **known, **cost, "error": str(e.error) if e.error else None}
 
 
 def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
@@ -164,8 +167,8 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
     session.table(columns, rows)
     if good:
         measured = "measured just now" if any(e.measured for e in good) else "from earlier runs on this machine"
-        session.remark((f"p50-p90, {measured}", DONE))
-    unknown = sorted({stage for e in good for stage in e.unknown})
+        session.remark((f"9 of 10 runs, {measured}", DONE))
+    unknown = sorted({stage for e in good for stage in e.cost.unknown})
     if unknown:
         session.remark((f"not included: {', '.join(unknown)} (no measurements on this machine yet)", NOW))
     for e in found:
@@ -175,8 +178,8 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
 
 def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:
     film = timecode(int(sum(e.duration for e in some) * 1e6))
-    takes = time_range((sum(e.p50 for e in some), sum(e.p90 for e in some)))
-    return [name, film, plural(sum(e.chunks for e in some), "chunk"), takes, size(sum(e.size for e in some))]
+    takes = time_range((sum(e.cost.seconds[0] for e in some), sum(e.cost.seconds[1] for e in some)))
+    return [name, film, plural(sum(e.chunks for e in some), "chunk"), takes, size(sum(e.cost.size for e in some))]
 
 
 @command(

@@ -83,7 +83,8 @@ def make(
     library = _opened(session, depth_model)
     if out:
         check_output(library.home, local_path(out))
-    ran = run_shown(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, {})
+    wanted = StereoOptions(output=depth_output, **words).wanted(chunk)
+    ran, _ = run_shown(session, library, paths, wanted, slots)
     if out and len(ran.jobs) > 1:
         hint = "Leave --out away: each result is written next to its video."
         raise Refused("--out names one file, but there are several videos", hint)

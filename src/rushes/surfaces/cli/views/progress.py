@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.console import Group
 from rich.live import Live
@@ -52,14 +52,14 @@ class Watcher:
     def show(self, progress: RunProgress) -> None:
         """What the run reports."""
         match progress:
-            case JobsProgress(snapshots):
-                self.look(snapshots)
+            case JobsProgress():
+                self.look(progress)
             case DiskSpace():
                 self.disk_space(progress)
             case StopSignal():
                 self.stop()
 
-    def look(self, snapshots: Sequence[JobProgress]) -> None:
+    def look(self, progress: JobsProgress) -> None:
         """The jobs at one moment; called a few times a second."""
 
     def stop(self) -> None:
@@ -93,13 +93,13 @@ def _counts(some: Sequence[StageProgress | Row]) -> tuple[int, int, float, int]:
     return done, total, sum(s.running for s in some), sum(s.active for s in some)
 
 
-def total_of(snapshots: Sequence[JobProgress]) -> Row:
-    """The row for everything; its remaining time is known only if it is known for each video."""
-    rows = rows_of(snapshots)
-    still = [s.remaining for s in snapshots if s.job.state not in FINAL]
-    left = _sum(still) if still else (0.0, 0.0)
+def total_of(snapshots: Sequence[JobProgress], remaining: Range | None) -> Row:
+    """The row for everything; a video that was not opened yet counts as many chunks as the others have."""
+    done, total, running, active = _counts(rows_of(snapshots))
+    opened = sum(bool(s.stages) for s in snapshots)
     speeds = [s.speed for s in snapshots if s.speed]
-    return Row("total", *_counts(rows), sum(speeds) if speeds else None, left)
+    whole = round(total * len(snapshots) / max(1, opened))
+    return Row("total", done, whole, running, active, sum(speeds) if speeds else None, remaining)
 
 
 def bar(row: Row, *, utf8: bool) -> list[Part]:
@@ -114,7 +114,7 @@ def bar(row: Row, *, utf8: bool) -> list[Part]:
 def watcher(session: Session, expect: Expect) -> Watcher:
     """Bars, lines or JSON, by where the output goes."""
     if session.json:
-        return Lines(session, expect)
+        return Lines(session)
     if session.bars:
         return Bars(session.err, expect)
     return Plain(session, expect)
@@ -141,22 +141,25 @@ class Bars(Watcher):
         """The picture says it as long as it holds."""
         self._space = space
 
-    def look(self, snapshots: Sequence[JobProgress]) -> None:
+    def look(self, progress: JobsProgress) -> None:
         """Draw."""
-        snapshots = self._heads.look(snapshots)
-        self._live.update(self.picture(snapshots), refresh=True)
+        self._heads.look(progress.snapshots)
+        self._live.update(self.picture(progress), refresh=True)
 
     def close(self) -> None:
         """Remove the bars; the summary follows."""
         self._live.update(Text(), refresh=True)
         self._live.stop()
 
-    def picture(self, snapshots: Sequence[JobProgress]) -> Group:
+    def picture(self, progress: JobsProgress) -> Group:
         """The rows of this moment."""
+        snapshots = progress.snapshots
         rows = rows_of(snapshots)
         shown = [r for r in rows if not r.over and (r.active or r.done)]
         lines = [self._row(row) for row in shown]
-        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(len(snapshots))]
+        lines += (
+            [self._row(total_of(snapshots, progress.remaining), last=True)] if rows else [self._reading(len(snapshots))]
+        )
         if not self._space.enough:
             lines.append(self._screen.cropped((space_words(self._space), NOW)))
         lines.append(self._foot(rows, snapshots))
@@ -197,9 +200,10 @@ class Plain(Watcher):
         """Say so."""
         report_space(self._session, space)
 
-    def look(self, snapshots: Sequence[JobProgress]) -> None:
+    def look(self, progress: JobsProgress) -> None:
         """Print what ended since the last snapshot."""
-        snapshots = self._heads.look(snapshots)
+        snapshots = progress.snapshots
+        self._heads.look(snapshots)
         for snapshot in snapshots if self._session.progress else ():
             name = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
             for row in self._ended.look(snapshot):
@@ -210,9 +214,8 @@ class Plain(Watcher):
 class Lines(Watcher):
     """JSON lines: a status per running stage at most once a second, a stage when it ends."""
 
-    def __init__(self, session: Session, expect: Expect) -> None:
+    def __init__(self, session: Session) -> None:
         self._session, self._ended, self._last = session, Ended(), 0.0
-        self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
 
     def begin(self, films: int) -> None:
         """So many videos."""
@@ -222,9 +225,9 @@ class Lines(Watcher):
         """A status that belongs to no job."""
         report_space(self._session, space)
 
-    def look(self, snapshots: Sequence[JobProgress]) -> None:
+    def look(self, progress: JobsProgress) -> None:
         """Print each running stage of each job."""
-        snapshots = self._heads.look(snapshots)
+        snapshots = progress.snapshots
         for snapshot in snapshots:
             for row in self._ended.look(snapshot):
                 self._session.message("stage", **_line(snapshot, row))
@@ -234,7 +237,11 @@ class Lines(Watcher):
         self._last = now
         for snapshot in snapshots:
             rows = rows_of([snapshot])
-            shown = [*(r for r in rows if r.active), total_of([snapshot])] if rows else [Row("probe", 0, 1, 0.0, 1)]
+            shown = (
+                [*(r for r in rows if r.active), total_of([snapshot], snapshot.remaining)]
+                if rows
+                else [Row("probe", 0, 1, 0.0, 1)]
+            )
             for row in shown:
                 self._session.message("status", **_line(snapshot, row))
 
@@ -245,48 +252,26 @@ class Heads:
     def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
         """`room` is the cells for a name, `most` the videos that get a line each (0 = no limit)."""
         self._say, self._expect = say, expect
-        self._expected: dict[str, tuple[Range | None, JobProgress]] = {}  # and the snapshot of that moment
+        self._told: set[str] = set()
         self._room, self._most = room, most
 
-    def look(self, snapshots: Sequence[JobProgress]) -> list[JobProgress]:
-        """A line for each film whose plan is new; the snapshots, with the estimate where nothing is measured yet."""
-        tells = not self._most or len(snapshots) <= self._most
+    def look(self, snapshots: Sequence[JobProgress]) -> None:
+        """A line for each film whose plan is new."""
         for snapshot in snapshots:
-            if not facts_of(snapshot.job) or not snapshot.stages:
-                continue
-            if snapshot.job.id not in self._expected:
-                self._expected[snapshot.job.id] = self._expect(snapshot), snapshot
-                if tells:
+            if snapshot.job.id not in self._told and facts_of(snapshot.job) and snapshot.stages:
+                self._told.add(snapshot.job.id)
+                if not self._most or len(snapshots) <= self._most:
                     self._tell(snapshot, alone=len(snapshots) == 1)
-            elif self._expected[snapshot.job.id][0] is None and snapshot.remaining and not _half_done(snapshot):
-                self._learnt(snapshot, tells=tells and len(snapshots) == 1)
-        return [self._guessed(s, alone=len(snapshots) == 1) if s.remaining is None else s for s in snapshots]
-
-    def _guessed(self, snapshot: JobProgress, *, alone: bool) -> JobProgress:
-        """What is left of the estimate: for one video by the clock, for several, which take turns, by tasks."""
-        expected, then = self._expected.get(snapshot.job.id, (None, snapshot))
-        if expected is None:
-            return snapshot
-        spent, share = snapshot.elapsed - then.elapsed, _to_do(snapshot) / (_to_do(then) or 1.0)
-        low, high = (e - spent if alone else e * share for e in expected)
-        return replace(snapshot, remaining=(max(0.0, low), high) if high > 0 else None)
-
-    def _learnt(self, snapshot: JobProgress, *, tells: bool) -> None:
-        """The first chunk of every stage is done: now there is an estimate, though nothing was learnt before."""
-        expected = self._expect(snapshot) or (snapshot.remaining or (0.0, 0.0))
-        self._expected[snapshot.job.id] = expected, snapshot
-        if tells:
-            self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
 
     def _tell(self, snapshot: JobProgress, *, alone: bool) -> None:
-        expected, _ = self._expected[snapshot.job.id]
+        expected = self._expect(snapshot)
         chunks = plural(max(s.total for s in snapshot.stages), "chunk")
         words = f"{header(snapshot.job, self._room)}  {recipe_of(snapshot.job)}, {chunks}"
         if not expected:
             self._say(words)
         elif alone:
             self._say(words)
-            self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
+            self._say((f"estimate {time_range(expected)} (9 of 10 runs on this machine)", DONE))
         else:
             self._say(words, (f", {time_range(expected)}", DONE))
 
@@ -304,14 +289,6 @@ class Ended:
         before = self._over.get(snapshot.job.id, names)
         self._over[snapshot.job.id] = names
         return [row for row in over if row.name not in before]
-
-
-def _to_do(snapshot: JobProgress) -> float:
-    return sum(s.total - s.done - s.running for s in snapshot.stages)
-
-
-def _half_done(snapshot: JobProgress) -> bool:
-    return 2 * _to_do(snapshot) < sum(s.total for s in snapshot.stages)
 
 
 def _over(names: Sequence[str], room: int) -> str:

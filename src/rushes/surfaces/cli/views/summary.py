@@ -23,7 +23,7 @@ from rushes.surfaces.words import duration, plural, speed_factor, time_range
 FEW = 5  # videos (and failures) that get a line each
 
 
-Estimates = dict[str, tuple[float, float]]  # seconds by job, as noted during the run
+Range = tuple[float, float]
 Written = Sequence[WrittenFile]  # files next to the videos
 
 
@@ -38,7 +38,7 @@ def report_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
 
 
 def report(
-    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimated: Range | None
 ) -> None:
     """Print how a run ended, for people or for programs."""
     report_skipped(session, ran.skipped)
@@ -51,20 +51,20 @@ def report(
         hint = f"Undo with: rushes jobs retry {job.id}"
         session.message("error", job=job.id, name=job.name, kind="JobCancelled", message=_stopped(job), hint=hint)
     if session.json:
-        _line(session, library, ran, written, estimates)
+        _line(session, library, ran, written, estimated)
     else:
-        _lines(session, library, ran, written, estimates)
+        _lines(session, library, ran, written, estimated)
 
 
 def _lines(
-    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimated: Range | None
 ) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept. Run the same command to continue", NOW))
         return
     good = _good(ran)
     if good:
-        _headline(session, ran, good, estimates)
+        _headline(session, ran, good, estimated)
     if new := _new(ran):
         _all_made(session, library, new, written)
     for job in _cancelled(ran)[:FEW]:
@@ -118,7 +118,7 @@ def _all_made(session: Session, library: Library, good: Sequence[Job], written: 
         session.remark((f"  not written: {file.kept}", NOW))
 
 
-def _headline(session: Session, ran: RunReport, good: Sequence[Job], estimates: Estimates) -> None:
+def _headline(session: Session, ran: RunReport, good: Sequence[Job], estimated: Range | None) -> None:
     new = _new(ran)
     if not new:
         names = good[0].name if len(good) == 1 else plural(len(good), "video")
@@ -131,9 +131,7 @@ def _headline(session: Session, ran: RunReport, good: Sequence[Job], estimates: 
         done = f"{plural(before, 'task was', 'tasks were')} already done{also}"
         session.remark(f"done in {duration(ran.seconds)}; {done}")
         return
-    known = [estimates[j.id] for j in new if j.id in estimates]
-    total = (sum(low for low, _ in known), sum(high for _, high in known))
-    estimate = f"estimated {time_range(total)}" if known else "no estimate: first run of this kind here"
+    estimate = f"estimated {time_range(estimated)}" if estimated else "no estimate: too short"
     session.remark(f"done in {duration(ran.seconds)} ({estimate}), {speed_factor(speed)} real time{also}")
 
 
@@ -219,7 +217,7 @@ def report_refused(session: Session, path: str, error: RushesError | None) -> No
 
 
 def _line(
-    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimated: Range | None
 ) -> None:
     speed = _speed(ran)
     session.message(
@@ -229,7 +227,7 @@ def _line(
         errors=len(ran.refused) + sum(j.state in (JobState.FAILED, JobState.CANCELLED) for j in ran.jobs),
         worked=ran.worked,
         seconds_elapsed=round(ran.seconds, 2),
-        seconds_estimated=[estimates[j.id] for j in ran.jobs if j.id in estimates],
+        seconds_estimated=estimated,
         speed_x=None if speed is None else round(speed, 2),
         beside=[file.path for file in written if not file.kept],
         kept=[file for file in written if file.kept],

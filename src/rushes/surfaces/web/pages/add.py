@@ -127,7 +127,7 @@ def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[
         {
             "name": name,
             "words": WORDS.get(name, ", ".join(stages)),
-            "whole": None if found.unknown else found.whole,
+            "whole": None if found.unknown else found.seconds,
             "stages": found.stages,
             "unknown": found.unknown,
             "size": found.size,

@@ -56,8 +56,8 @@ class Row:
 
     @property
     def took(self) -> float | None:
-        """Seconds from its first attempt to its end."""
-        return seconds_between(self.job.started_at, self.job.finished_at)
+        """Seconds in which it was worked on."""
+        return self.seen.worked if self.seen else None
 
     @property
     def active(self) -> int:
@@ -147,7 +147,7 @@ def _rows(request: Request, library: Library, jobs: list[Job], busy: ActiveJobs)
 
 def _row(request: Request, job: Job, busy: ActiveJobs, video: Video | None, arriving: bool) -> Row:
     word = busy.word(job)
-    seen = look(request, job.id) if job.state not in FINAL and job.id in busy.hosts else None
+    seen = look(request, job.id) if job.state in FINAL or job.id in busy.hosts else None
     return Row(job, word, video, seen, _where(job, word, busy, arriving))
 
 
@@ -177,7 +177,8 @@ class Times:
     """An estimate beside what it came to, in seconds."""
 
     expected: tuple[float, float] | None
-    elapsed: float
+    worked: float
+    waited: float  # between its first start and its end, while nothing of it ran
     remaining: tuple[float, float] | None
     over: bool
 
@@ -185,7 +186,7 @@ class Times:
     def most(self) -> float:
         """Where both bars end."""
         left = self.remaining[1] if self.remaining and not self.over else 0.0
-        return max(self.expected[1] if self.expected else 0.0, self.elapsed + left, 1.0)
+        return max(self.expected[1] if self.expected else 0.0, self.worked + left, 1.0)
 
 
 @router.get("/jobs/{job_id}")
@@ -250,7 +251,8 @@ def _steer(library: Library, job: str, do: Order, stage: str, value: int) -> str
 def _times(library: Library, job: Job, seen: JobProgress) -> Times:
     over = job.state in FINAL
     elapsed = seconds_between(job.started_at, job.finished_at if over else datetime.now(UTC).isoformat())
-    return Times(expected_of(library, job), elapsed or 0.0, seen.remaining, over)
+    waited = max(0.0, (elapsed or 0.0) - seen.worked)
+    return Times(expected_of(library, job), seen.worked, waited, seen.remaining, over)
 
 
 def _chosen(library: Library, id: str) -> dict[str, Any]:
