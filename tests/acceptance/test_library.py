@@ -17,6 +17,7 @@ from rushes.estimates.estimate import forget_estimate
 from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
+from rushes.library.work.progress import JobsProgress
 from rushes.library.work.workers import HomeWorker
 from rushes.plan.planner import results_of
 from rushes.wiring.workers import worker
@@ -232,3 +233,15 @@ def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(librar
     library.home.__dict__["specs"] = gone
     forget_estimate(library.home, replace(job, state=JobState.RUNNING))
     assert library.expected(job) is None
+
+
+def test_a_folder_has_an_estimate_as_soon_as_its_first_film_is_opened(library: Library, tmp_path: Path) -> None:
+    for seconds in (3, 4, 5):
+        film(tmp_path, f"{seconds}.mp4", seconds)
+    seen = [p for p in library.running([tmp_path], SMALL, slots=1) if isinstance(p, JobsProgress)]
+    opened = [p for p in seen if any(s.left for s in p.snapshots)]
+    assert any(not s.job.facts for s in opened[0].snapshots), "others are still to be opened"
+    assert opened[0].remaining
+    assert 0 < opened[0].remaining[0] < opened[0].remaining[1]
+    assert seen[-1].remaining == (0.0, 0.0)
+    assert all(s.worked > 0 for s in seen[-1].snapshots)

@@ -1,5 +1,6 @@
 """What a task costs: seconds = fixed + slope * work, fitted to what tasks took; and how far off such a fit is."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +8,10 @@ from itertools import combinations
 from statistics import median
 
 from rushes.domain.grouping import grouped
+from rushes.domain.job import Job
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import Scope, StageSpec
+from rushes.domain.video import VideoFacts
 from rushes.estimates.rates import Rate
 
 Range = tuple[float, float]  # seconds that nine of ten runs stay between
@@ -43,10 +46,25 @@ class LinearCost:
 
 @dataclass(frozen=True, slots=True)
 class Footage:
-    """What decides the cost of a film beside its length."""
+    """What of a film decides its cost."""
 
     pixels: int
     sound: bool = True
+    seconds: float = 0.0
+    size: int = 0
+
+    @staticmethod
+    def of(facts: VideoFacts) -> "Footage":
+        """A film as probe found it."""
+        pixels = facts.video.width * facts.video.height if facts.video else 0
+        return Footage(pixels, bool(facts.audio), float(facts.duration), facts.size)
+
+    @staticmethod
+    def of_job(job: Job) -> "Footage":
+        """The film of a job that was opened."""
+        doc = json.loads(job.facts)
+        pixels = (doc.get("width") or 0) * (doc.get("height") or 0)
+        return Footage(pixels, bool(doc.get("audio")), doc["duration_us"] / 1e6, doc.get("size") or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +122,7 @@ def _stage_cost(spec: StageSpec, rates: Sequence[Rate]) -> StageCost | None:
     voiced = sum(r.voiced_seconds or 0.0 for r in heard) / sum(r.media_seconds for r in heard) if heard else None
     if telling := [r for r in rates if r.voiced_seconds is None or r.voiced_seconds >= _LEAST_VOICED]:
         line, by_pixels = _better_fit(telling, usual=spec.reads_source)
-        return StageCost(line, by_pixels, voiced, size, len(telling))
+        return StageCost(line, by_pixels, voiced, size, len(rates))
     if spec.name in REFERENCE:
         spoken = 1.0 if spec.name == "transcribe" and not heard else voiced
         return StageCost(LinearCost(0.0, REFERENCE[spec.name]), spec.reads_source, spoken, size, len(rates))

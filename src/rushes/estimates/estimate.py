@@ -75,7 +75,7 @@ def _estimate(home: Home, one: IntakeResult, wanted: JobRequest, machine: str, w
         model = model_of(home, spec.stages, spec.profile, machine)
     tasks = _planned(home, spec, facts)
     chunks = max((sum(t.stage == stage for t in tasks) for stage in spec.stages), default=0)
-    cost = _film_cost(home, model, spec.stages, tasks, facts)
+    cost = _film_cost(home, model, spec.stages, tasks, Footage.of(facts))
     return Estimate(one.path, float(facts.duration), chunks, cost, measured=bool(unmeasured))
 
 
@@ -98,10 +98,10 @@ def job_estimate(home: Home, job: Job, machine: str) -> Range | None:
         return float(record.doc["low"]), float(record.doc["high"])
     if not job.facts:
         return None
-    spec, facts = JobSpec.from_text(job.payload), read_probe(home, job)
+    spec, film = JobSpec.from_text(job.payload), Footage.of_job(job)
     left = [t for t in all_tasks(home.ledger, job.id) if t.state is not TaskState.DONE]
-    tasks = [PlannedWork.of(t.id, t.stage, t.spec, float(facts.duration)) for t in left]
-    cost = _film_cost(home, model_of(home, spec.stages, spec.profile, machine), spec.stages, tasks, facts)
+    tasks = [PlannedWork.of(t.id, t.stage, t.spec, film.seconds) for t in left]
+    cost = _film_cost(home, model_of(home, spec.stages, spec.profile, machine), spec.stages, tasks, film)
     if cost.unknown:
         return None
     low, high = (round(seconds, 3) for seconds in cost.seconds)
@@ -123,9 +123,8 @@ def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], m
     """
     spec = job_spec(home, Fingerprint("", 0, 0), JobRequest(recipe=recipe))
     facts = _film(seconds, pixels, spec.chunk_seconds)
-    return _film_cost(
-        home, model_of(home, spec.stages, spec.profile, machine), spec.stages, _planned(home, spec, facts), facts
-    )
+    model = model_of(home, spec.stages, spec.profile, machine)
+    return _film_cost(home, model, spec.stages, _planned(home, spec, facts), Footage.of(facts))
 
 
 def model_of(home: Home, stages: Iterable[str], profile: str, machine: str) -> CostModel:
@@ -140,10 +139,9 @@ def _planned(home: Home, spec: JobSpec, facts: VideoFacts) -> list[PlannedWork]:
 
 
 def _film_cost(
-    home: Home, model: CostModel, stages: Iterable[str], tasks: Sequence[PlannedWork], facts: VideoFacts
+    home: Home, model: CostModel, stages: Iterable[str], tasks: Sequence[PlannedWork], film: Footage
 ) -> FilmCost:
-    footage = footage_of(facts)
-    seconds = {t.id: model.seconds(t.stage, t.media_seconds, footage) for t in tasks}
+    seconds = {t.id: model.seconds(t.stage, t.media_seconds, film) for t in tasks}
     known = [stage for stage in stages if stage in model.stages]
     each = {stage: sum(seconds[t.id] for t in tasks if t.stage == stage) for stage in known}
     shares = {stage: home.slots if home.specs[stage].scope is Scope.CHUNK else 1 for stage in known}
@@ -151,14 +149,9 @@ def _film_cost(
     return FilmCost(
         model.around(START_SECONDS + makespan(tasks, seconds, home.slots) if tasks else 0.0),
         {stage: model.around(each[stage] / shares[stage]) for stage in known},
-        int(sum(sizes) * float(facts.duration)),
+        int(sum(sizes) * film.seconds),
         tuple(stage for stage in stages if stage not in model.stages),
     )
-
-
-def footage_of(facts: VideoFacts) -> Footage:
-    """What of a film decides its cost."""
-    return Footage(facts.video.width * facts.video.height if facts.video else 0, bool(facts.audio))
 
 
 def _film(seconds: float, pixels: tuple[int, int], chunk: int) -> VideoFacts:

@@ -9,9 +9,8 @@ from statistics import median
 from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
 from rushes.estimates.cost import CostModel, Footage, Range
-from rushes.estimates.estimate import footage_of, model_of
+from rushes.estimates.estimate import model_of
 from rushes.home import Home
-from rushes.jobs.originals import read_probe
 from rushes.jobs.progress import Measured, TimeLeft
 from rushes.plan.planner import JobSpec
 from rushes.plan.schedule import PlannedWork, makespan
@@ -24,7 +23,6 @@ TRUST = 2.0, 0.25  # how many of a job's own tasks weigh as much as what was lea
 class _Film:
     model: CostModel
     footage: Footage
-    size: int
     whole: float  # slot seconds of all of it
 
 
@@ -65,9 +63,8 @@ class LearntTimes:
 
     def _film(self, job: Job, work: Mapping[str, tuple[PlannedWork, float]], measured: Measured) -> _Film:
         if job.id not in self._films:
-            facts, spec = read_probe(self._home, job), JobSpec.from_text(job.payload)
-            model, footage = self._model(spec.stages, spec.profile), footage_of(facts)
-            film = _Film(model, footage, facts.size, 0.0)
+            spec = JobSpec.from_text(job.payload)
+            film = _Film(self._model(spec.stages, spec.profile), Footage.of_job(job), 0.0)
             open_seconds = sum(_seconds(film, item) for item, _ in work.values())
             done = sum(seconds for took in measured.values() for _, seconds in took)
             self._films[job.id] = replace(film, whole=open_seconds + done)
@@ -77,7 +74,7 @@ class LearntTimes:
         return model_of(self._home, stages, profile, self._machine)
 
     def _unopened(self, job: Job) -> TimeLeft | None:
-        rates = [film.whole / film.size for film in self._films.values() if film.size and film.whole]
+        rates = [film.whole / film.footage.size for film in self._films.values() if film.footage.size and film.whole]
         if not rates:
             return None
         seconds = median(rates) * JobSpec.from_text(job.payload).source.size
