@@ -92,6 +92,8 @@ class Settings:
     fleet_admin: bool = _field("this server may drain the workers of every owner, not only its own", default=False)
     audit_days: int = _field("days to keep entries of the audit log", 365, least=1)
     upload_gb: int = _field("larger uploads are refused", 100)
+    open_uploads: int = _field("uploads that one person may have open at once", 200)
+    open_uploads_gb: int = _field("GB that one person's open uploads may still bring", 1000)
     webhook: str = _field("URL to call when a job is done or failed", "")
     webhook_secret: str = _field("secret that signs webhook calls, never shown", "")
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import shutil
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from rushes.blobs.documents import read_document
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
+from rushes.uploads.promises import unsent
 from rushes.uploads.service import Uploads, UploadWriter
 from tests.api.kit import Serving, serving, wait_for
 
@@ -252,3 +254,45 @@ def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(
         assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data
         assert not list((home / "uploads").rglob("*.part"))
         assert offset(server, at) == len(data)
+
+
+def promise(server: Serving, size: int, **headers: str) -> int:
+    """The status of an upload that is only announced."""
+    return server.http.post("/api/v1/uploads", headers={"Upload-Length": str(size), **headers}).status_code
+
+
+def test_promised_uploads_are_summed_against_the_disk(home: Path) -> None:
+    with serving(home, upload_gb=10**6, open_uploads_gb=10**6, reserve_mb=0) as server:
+        free = shutil.disk_usage(home).free
+        with ThreadPoolExecutor(8) as pool:
+            told = list(pool.map(lambda _: promise(server, int(free * 0.4)), range(8)))
+        assert sorted(told) == [201, 201, *[413] * 6]
+        (one, _other) = [u for u in server.library.uploads.all() if u.state == "open"]
+        server.http.delete(f"/api/v1/uploads/{one.id}")
+        assert promise(server, int(free * 0.3)) == 201
+
+
+def test_what_has_come_of_an_upload_is_on_the_disk_and_no_promise_any_more(server: Serving) -> None:
+    data = b"\0\0\0\x18ftypmp42" + bytes(100_000)
+    place, _ = begin(server, data)
+    assert unsent(server.library.uploads.all()) == len(data)
+    send(server, place, 0, data[:60_000])
+    assert unsent(server.library.uploads.all()) == len(data) - 60_000
+
+
+def test_each_person_may_leave_so_many_uploads_open_and_so_much(home: Path) -> None:
+    with serving(home, "0.0.0.0", token="a-long-and-secret-token", open_uploads=3, open_uploads_gb=5) as server:
+        ada, bob = (signed_in(server, name) for name in ("ada", "bob"))
+        assert [promise(server, 10, **ada) for _ in range(4)] == [201, 201, 201, 413]
+        assert [promise(server, 2 * 10**9, **bob) for _ in range(3)] == [201, 201, 413]
+        assert promise(server, 10, **bob) == 201
+
+
+def signed_in(server: Serving, name: str) -> dict[str, str]:
+    """The headers of somebody with an account."""
+    server.app.state.access.accounts.create(name, "a long and good password")
+    form = {"name": name, "password": "a long and good password"}
+    answer = server.http.post("/login", data=form, headers={"Origin": server.url}, follow_redirects=False)
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    server.http.cookies.clear()
+    return {"Cookie": cookie, "Origin": server.url}

@@ -20,7 +20,7 @@ from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
-from rushes.files import make_private, sync
+from rushes.files import locked, make_private, sync
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, job_spec
@@ -30,6 +30,7 @@ from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
 from rushes.uploads.direct import HEAD, OTHER_BYTES, DirectUpload, SignedPart, describe_non_footage, part_size
 from rushes.uploads.expected import UploadJob, plan_upload_job
+from rushes.uploads.promises import check_caller, check_disk, check_upload
 from rushes.uploads.staging import StagingFile, Upload, clear_strays
 
 UPLOAD = "upload"  # the kind of record
@@ -44,25 +45,29 @@ class Uploads:
     home: Home
     sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
-    def begin(self, name: str, size: int, wanted: JobRequest, sha256: str = "", *, direct: bool = False) -> Upload:
+    def begin(
+        self, name: str, size: int, wanted: JobRequest, sha256: str = "", *, direct: bool = False, caller: str = ""
+    ) -> Upload:
         """Promise a file; its job waits for it. With `direct`, its parts go to the bucket, if there is one.
 
         Raises:
             Refused: it cannot be taken in, or not here.
-            OverLimit: it is too large, or there is no room for it.
+            OverLimit: it is too large, or the disk or its caller has no room for it beside what was promised before.
         """
         bucket, part = (self.home.multipart, part_size(size)) if direct else (None, None)
-        self._check(size, here=not (bucket and part))
         ending = PurePosixPath(name).suffix.lower()
         ending = ending if ending in VIDEO + AUDIO else ".bin"
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self._folder / id / f"source{ending}"
         label = clean_text(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
         job = self._expected(label, ending, Fingerprint(str(path), size, now), wanted)
-        upload = Upload(id, label, size, job.job, job.key, str(path.relative_to(self._folder)), now, sha256)
-        if bucket and part:
-            upload = replace(upload, multipart=bucket.begin(job.key), part=part, need=f"{job.key}.checked")
-        self._keep(upload)  # first, so that `expire` finds what a kill leaves behind
+        place = str(path.relative_to(self._folder))
+        upload = Upload(id, label, size, job.job, job.key, place, now, sha256, caller=caller)
+        with locked(self.home.folder / "uploads.lock"):  # so that two that begin at once count each other
+            self._check(size, caller, here=not (bucket and part))
+            if bucket and part:
+                upload = replace(upload, multipart=bucket.begin(job.key), part=part, need=f"{job.key}.checked")
+            self._keep(upload)  # first, so that `expire` finds what a kill leaves behind
         if not upload.multipart:
             self.staging_file(upload).make()
         job.submit(self.home, upload.need)
@@ -293,20 +298,18 @@ class Uploads:
         """Whether workers look for it in a bucket; what comes is gathered here first."""
         return address(self.home.blobs, "input/any").startswith("s3://")
 
-    def _check(self, size: int, *, here: bool) -> None:
+    def _check(self, size: int, caller: str, *, here: bool) -> None:
         s = self.home.settings
         if s.store and not s.shared and not self._in_bucket:
             hint = "Put the file into a bucket that they can read."
             raise Refused("other machines of this fleet cannot read uploads", hint)
-        if size > s.upload_gb * 10**9:
-            hint = "Raise upload_gb, or add the file from a folder."
-            raise OverLimit(f"the file is larger than {s.upload_gb} GB", hint)
-        if not here:
-            return
-        make_private(self._folder)
-        disk = os.statvfs(self._folder)
-        if size + s.reserve_mb * 2**20 > disk.f_bavail * disk.f_frsize:
-            raise OverLimit("not enough disk space", "Free some space (rushes gc helps).")
+        check_upload(size, s)
+        promised = [upload for upload in self.all() if upload.state == "open"]
+        check_caller(size, [upload for upload in promised if upload.caller == caller], s)
+        if here:
+            make_private(self._folder)
+            disk = os.statvfs(self._folder)
+            check_disk(size, [u for u in promised if not u.multipart], disk.f_bavail * disk.f_frsize, s)
 
     @property
     def _folder(self) -> Path:

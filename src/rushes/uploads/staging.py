@@ -32,6 +32,7 @@ class Upload:
     why: str = ""
     multipart: str = ""  # its id in the bucket that its parts go to, and the size of each
     part: int = 0
+    caller: str = ""  # whose account promised it
     need: str = ""  # what its job waits for, if that is not its key: bytes that are not checked meet no need
     offset: int = 0
     version: int = 0  # of its record

@@ -10,7 +10,7 @@ from rushes.library import JobRequest
 from rushes.library.jobs import video_of
 from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api import artifacts, clips, events, jobs, videos
-from rushes.surfaces.http.deps import Id, LibraryDep
+from rushes.surfaces.http.deps import Id, LibraryDep, caller_of
 from rushes.surfaces.http.openapi import JsonRoute
 from rushes.surfaces.http.schemas import FILES
 
@@ -37,7 +37,8 @@ def begin_job(
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
     if not size:
         raise Refused("size is required", "Send size=BYTES with the form; then upload the file to upload_url.")
-    upload = library.uploads.begin(filename, size, StereoOptions(mode).wanted() if mode else JobRequest())
+    wanted, caller = StereoOptions(mode).wanted() if mode else JobRequest(), caller_of(request).name
+    upload = library.uploads.begin(filename, size, wanted, caller=caller)
     if "application/json" in request.headers.get("accept", ""):
         place = f"/api/v1/uploads/{upload.id}"
         return JSONResponse({"job_id": upload.job, "upload_url": place}, 201, {"Location": place})

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
 from rushes.library import JobRequest, SignedPart, Upload, UploadBusy, Uploads, UploadWriter
-from rushes.surfaces.http.deps import Id, LibraryDep
+from rushes.surfaces.http.deps import Id, LibraryDep, caller_of
 from rushes.surfaces.http.problems import problem
 
 router = APIRouter(tags=["uploads"])
@@ -68,7 +68,7 @@ def describe_uploads(library: LibraryDep) -> Response:
 
 
 @router.post("/uploads", status_code=201, response_class=Response)
-def begin_upload(library: LibraryDep, length: Length, metadata: Metadata = "") -> Response:
+def begin_upload(request: Request, library: LibraryDep, length: Length, metadata: Metadata = "") -> Response:
     """Promise a file: its name, recipe, profile, language and sha256 stand in the metadata; its job waits for it.
 
     With `straight` in the metadata its parts go to the bucket, if there is one: then Rushes-Parts says where to ask.
@@ -78,7 +78,9 @@ def begin_upload(library: LibraryDep, length: Length, metadata: Metadata = "") -
         recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", "")
     )
     name, sha256 = said.get("filename", "upload"), said.get("sha256", "").lower()
-    upload = library.uploads.begin(name, length, wanted, sha256, direct="straight" in said)
+    upload = library.uploads.begin(
+        name, length, wanted, sha256, direct="straight" in said, caller=caller_of(request).name
+    )
     return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **_where(upload))
 
 
