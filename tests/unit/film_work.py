@@ -48,7 +48,9 @@ class FilmWork:
     ) -> dict[str, OutputDraft]:
         """Run a stage and keep its results as inputs of the next."""
         stat = self.taken or self.film.stat()
-        taken_in = Fingerprint(str(self.film.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        taken_in = Fingerprint(
+            str(self.film.parent.resolve() / self.film.name), stat.st_size, stat.st_mtime_ns, stat.st_ino
+        )
         work = Work(
             owner=OWNER,
             stage=stage.spec.name,

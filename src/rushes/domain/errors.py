@@ -147,10 +147,10 @@ class BadMedia(NeverWorks):
     hint = "Try to play the file in another player. If it is damaged, copy or export it again."
 
 
-class ReadTimedOut(BadMedia):
-    """Reading the structure of a file takes far longer than its size explains."""
+class OverBudget(BadMedia):
+    """Reading the structure of a file takes far more time, memory or bytes than its size explains."""
 
-    hint = "The file may be made to waste time. If you trust it, remux it with another program."
+    hint = "The file may be made to do harm. If you trust it, remux it with another program."
 
 
 class SourceMissing(NeverWorks):

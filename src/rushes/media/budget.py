@@ -1,6 +1,7 @@
 """What reading the structure of a file may cost: a small file can ask for more work than its size explains."""
 
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -8,34 +9,40 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
-from rushes.domain.errors import BadMedia, ReadTimedOut
+from rushes.domain.errors import OverBudget
 
 T = TypeVar("T")
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.05
+_PICTURES = 20  # that a decoder may keep, at most six bytes for each pixel
 _BYTES_PER_PACKET = 1 << 16  # tracks that lie apart: each packet costs a jump and a full buffer
 
 
 @dataclass(slots=True)
 class Budget:
-    """Processor time and bytes that may be spent on a file; waiting for a slow disk costs nothing."""
+    """Processor time, bytes to read and memory that a file may take; waiting for a slow disk costs nothing."""
 
     seconds: float
     bytes: int
+    memory: int = 640 << 20  # bytes; the index of a film of 24 hours with 60 frames a second takes half of it
 
     @staticmethod
     def of(size: int) -> "Budget":
         """The budget of a file with so many bytes: ten times what the most expensive honest files need."""
-        return Budget(10 + size / 1_000_000, (1 << 28) + 4 * size)
+        return Budget(5 + size / 1_000_000, (1 << 28) + 4 * size)
 
     def spend(self, count: int) -> None:
-        """So many bytes were read. Raises BadMedia when that is too much."""
+        """So many bytes were read. Raises OverBudget when that is too much."""
         self.bytes -= count
         if self.bytes < 0:
-            raise BadMedia("reading it takes far more bytes than it has")
+            raise OverBudget("reading it takes far more bytes than it has")
 
     def add_packet(self) -> None:
         """A packet was found: reading goes on."""
         self.bytes += _BYTES_PER_PACKET
+
+    def add_pictures(self, pixels: int) -> None:
+        """Pictures of that size are decoded from now on."""
+        self.memory += _PICTURES * 6 * pixels
 
 
 class MeteredReader:
@@ -59,22 +66,29 @@ class MeteredReader:
         return self._file.tell()
 
 
-def run_within(seconds: float, work: Callable[[], T]) -> T:
-    """What `work` gives, run in a thread of its own, within so much processor time of this process.
+def run_within(budget: Budget, work: Callable[[], T]) -> T:
+    """What `work` gives, run in a thread of its own, within the time and memory of this process that it may take.
 
-    Parsers are C code that no signal stops: when the time is over the thread is left behind, and whoever runs tasks
-    ends the process.
+    Parsers are C code that no signal stops: when it is too much the thread is left behind, and whoever runs tasks ends
+    the process.
 
     Raises:
-        ReadTimedOut: the time is over.
+        OverBudget: it takes too much.
     """
     future: Future[T] = Future()
-    begun = time.process_time()
+    begun, peak = time.process_time(), _peak_memory()
     threading.Thread(target=_fulfil, args=(future, work), daemon=True).start()
     while not wait([future], _POLL_SECONDS).done:
-        if time.process_time() - begun > seconds:
-            raise ReadTimedOut(f"reading its structure took more than {seconds:.0f} s of processor time")
+        if time.process_time() - begun > budget.seconds:
+            raise OverBudget(f"reading its structure took more than {budget.seconds:.0f} s of processor time")
+        if _peak_memory() - peak > budget.memory:
+            raise OverBudget(f"reading its structure took more than {budget.memory >> 20} MB of memory")
     return future.result()
+
+
+def _peak_memory() -> int:
+    """The most bytes that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _fulfil(future: "Future[T]", work: Callable[[], T]) -> None:

@@ -26,7 +26,7 @@ from rushes.domain.errors import (
     LeaseLost,
     NeverWorks,
     NoRoom,
-    ReadTimedOut,
+    OverBudget,
     RushesError,
     StoreAway,
     is_final,
@@ -117,7 +117,7 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
         "message": redact(clean_text(message[:2000])),
         "hint": hint,
         "verdict": verdict,
-        "replace": isinstance(error, ReadTimedOut),
+        "replace": isinstance(error, OverBudget),
         "final": is_final(error),
         "counts": is_final(error) or not isinstance(error, Drained | LeaseLost | StoreAway),
     }

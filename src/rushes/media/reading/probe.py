@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -135,12 +135,12 @@ def probe(path: Footage, on_progress: Progress = lambda _: None, limits: Limits 
 
     Raises:
         BadMedia: it is not footage, is not safe to decode, or is incomplete.
-        ReadTimedOut: it takes too long; the thread that reads it is left behind.
+        OverBudget: it takes too much time or memory; the thread that reads it is left behind.
         SourceMissing: it is missing, or may not be read.
     """
     with open_bytes(path) as file:
         budget = Budget.of(file.seek(0, os.SEEK_END))
-    return run_within(budget.seconds, lambda: _probe(path, on_progress, limits, budget))
+    return run_within(budget, lambda: _probe(path, on_progress, limits, budget))
 
 
 def _probe(path: Footage, on_progress: Progress, limits: Limits, budget: Budget) -> VideoFacts:
@@ -197,7 +197,7 @@ def _measure(file: _OpenFile, identity: tuple[str, int], on_progress: Progress) 
     sounds = [s for s in container.streams.audio if is_listed(s)][: limits.streams - 1]
     times = _read_packets(file, [*([video] if video else []), *sounds], identity[1], on_progress)
     audio = tuple(track for s in sounds if (track := _audio_track(s, times[s.index], limits)))
-    picture = _video_track(container, video, times[video.index], bool(audio), limits) if video else None
+    picture = _video_track(file, video, times[video.index], bool(audio)) if video else None
     if picture is None and not audio:
         raise BadMedia(f"{file.name} has no video and no audio")
     title = clean_text(container.metadata.get("title", ""))
@@ -248,9 +248,7 @@ def _audio_track(stream: AudioStream, times: StreamTimes, limits: Limits) -> Aud
     )
 
 
-def _video_track(
-    container: InputContainer, stream: VideoStream, times: StreamTimes, has_sound: bool, limits: Limits
-) -> VideoTrack | None:
+def _video_track(file: _OpenFile, stream: VideoStream, times: StreamTimes, has_sound: bool) -> VideoTrack | None:
     if not times.frames or (times.frames == 1 and times.end <= times.start and has_sound):
         return None  # nothing, or one picture without duration beside the audio: a cover
     if times.end <= times.start:
@@ -258,9 +256,9 @@ def _video_track(
     if times.jumps_back is not None:
         hint = "Two recordings were concatenated: split or re-export them."
         raise BadMedia(f"its timestamps jump back after {clock(to_us(times.jumps_back, times.base))}", hint)
-    decoded = _decode_first(container, stream, times, limits)
+    decoded = _decode_first(file, stream, times)
     damaged = bool(times.corrupt or times.untimed)
-    seekable = not damaged and is_seekable(container, stream, times)
+    seekable = not damaged and is_seekable(file.container, stream, times)
     return VideoTrack(
         index=stream.index,
         codec=stream.codec_context.codec.canonical_name,
@@ -290,17 +288,23 @@ class _DecodedFacts:
     interlaced: bool
 
 
-def _decode_first(container: InputContainer, stream: VideoStream, times: StreamTimes, limits: Limits) -> _DecodedFacts:
-    container.seek(min(0, to_us(times.start, times.base)), backward=True)
-    frames = list(_first_frames(container, stream))
-    if not frames:
+def _decode_first(file: _OpenFile, stream: VideoStream, times: StreamTimes) -> _DecodedFacts:
+    stream.codec_context.thread_count = 1  # each thread more keeps a picture more
+    file.budget.add_pictures(stream.codec_context.width * stream.codec_context.height)
+    file.container.seek(min(0, to_us(times.start, times.base)), backward=True)
+    shown, facts = list[int | None](), None
+    for frame in _first_frames(file.container, stream):
+        if facts is None:
+            check_pixels(frame.width, frame.height, file.limits)
+            facts = _DecodedFacts(frame.width, frame.height, -frame.rotation % 360, frame.interlaced_frame)
+        facts = replace(facts, interlaced=facts.interlaced or frame.interlaced_frame)
+        shown.append(frame.pts)
+    if facts is None:
         raise BadMedia("none of its first frames can be decoded")
-    shown = [f.pts for f in frames if f.pts is not None]
-    if len(shown) < len(frames) or shown != sorted(set(shown)):
+    known = [pts for pts in shown if pts is not None]
+    if len(known) < len(shown) or known != sorted(set(known)):
         raise BadMedia("its frames have no timestamps", "Remux it into MP4 or Matroska with another program.")
-    first = frames[0]
-    check_pixels(first.width, first.height, limits)
-    return _DecodedFacts(first.width, first.height, -first.rotation % 360, any(f.interlaced_frame for f in frames))
+    return facts
 
 
 def _first_frames(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
