@@ -23,7 +23,9 @@ from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.library import Library
 
 PER_JOB, PER_BLOB, OLD_JOBS = 50, 10, 20
-FLAT_MB = 64  # so much more than for a twentieth of it is not flat
+FLAT_MB = (
+    128  # more for 20 times as much: SQLite fills its caches (64 MB for the ledger, 16 for the work file) and stops
+)
 MINUTES = 60
 YEAR_MILLIS = 365 * 86_400_000
 COMMANDS = (["gc"], ["gc"], ["verify", "--sample", "1%"], ["verify"])

@@ -81,6 +81,12 @@ class Stores(Protocol):
             NotAllowed: we may not ask.
         """
 
+    def migrate(self, *, check: bool = False) -> tuple[str, ...]:
+        """Change the tables of the store so that older versions cannot work with them; answers what changed.
+
+        With `check` nothing is changed: it answers what would be.
+        """
+
     def clock(self) -> float | None:
         """Seconds since 1970 by the store's own clock, None if the store is a file of this machine.
 

@@ -118,7 +118,7 @@ def test_a_running_server_notices_a_newer_schema_and_says_so_once(
     with serving(home, store=database.url, shared=True) as fleet, logged() as lines:
         assert fleet.get("/readyz")["parts"]["schema"] == "ok"
         with psycopg.connect(database.url, autocommit=True) as db:
-            db.execute("UPDATE rushes.part SET version = version + 100 WHERE name = 'ledger'")
+            db.execute("UPDATE rushes.part SET needed = 100 WHERE name = 'ledger'")
             try:
                 newer = fleet.get("/readyz", 503)
                 assert newer["parts"]["schema"] == "a newer rushes has changed this database"
@@ -128,13 +128,13 @@ def test_a_running_server_notices_a_newer_schema_and_says_so_once(
                 wait_for(lambda: len(looks) > before + 2, "nobody looks again")
                 assert len(lines.having("older than its store")) == 1
             finally:
-                db.execute("UPDATE rushes.part SET version = version - 100 WHERE name = 'ledger'")
+                db.execute("UPDATE rushes.part SET needed = 0 WHERE name = 'ledger'")
         wait_for(lambda: fleet.http.get("/readyz").status_code == 200, "it was never well again")
 
 
 def test_a_home_of_one_machine_notices_a_newer_schema_too(server: Serving) -> None:
     with server.ledger._store.file.write("test") as db:  # type: ignore[attr-defined]
-        db.execute("PRAGMA user_version = 999")
+        db.execute("UPDATE home SET value = '999' WHERE name = 'needed'")
     assert "written by a newer rushes" in server.get("/readyz", 503)["parts"]["schema"]
 
 

@@ -86,7 +86,7 @@ def test_a_newer_schema_is_refused_and_left_alone(new_database: str, part: str) 
     with contextlib.closing(Postgres(new_database)) as db:
         make(db)
         with connected(db) as someone:
-            table = "rushes_index.version SET number" if part == "index" else "rushes.part SET version"
+            table = "rushes_index.version SET number" if part == "index" else "rushes.part SET needed"
             someone.execute(f"UPDATE {table} = 99999999")
         with pytest.raises(WrongHome, match="newer rushes"):
             make(db)
@@ -107,7 +107,7 @@ def test_a_worker_that_runs_while_the_schema_grows_is_told_so(new_database: str)
         ledger = PostgresLedger(db)
         worker(ledger)
         with connected(db) as someone:
-            someone.execute("UPDATE rushes.part SET version = version + 1")
+            someone.execute("UPDATE rushes.part SET version = version + 1, needed = version + 1")
         with pytest.raises(WrongHome, match="newer rushes"):
             worker(ledger)
 

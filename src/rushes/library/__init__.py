@@ -297,6 +297,10 @@ class Library:
         """Make a home from a backup."""
         return restore(local_path(backup_folder), named_home(home), folder_blobs, _blobs_of)
 
+    def migrate(self, *, check: bool = False) -> tuple[str, ...]:
+        """Change the store so that older versions cannot work with it, if this version needs that; what changed."""
+        return self.home.stores.migrate(check=check)
+
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
         self.home.follower.reindex()

@@ -1,36 +1,48 @@
 """Schemas in PostgreSQL: numbered SQL files per part, each run once and in order, while others go on working."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from rushes.domain.errors import WrongHome
-from rushes.postgres.store import Postgres, Transaction
+from rushes.postgres.store import Postgres, Row, Transaction
+from rushes.statements import Migrations
 
 _SQL = {
     "alone": "SELECT pg_advisory_xact_lock(7310027), set_config('statement_timeout', '0', true)",
     "schema": "CREATE SCHEMA IF NOT EXISTS rushes",
-    "parts": "CREATE TABLE IF NOT EXISTS rushes.part (name text PRIMARY KEY, version integer NOT NULL)",
+    "parts": """CREATE TABLE IF NOT EXISTS rushes.part
+        (name text PRIMARY KEY, version integer NOT NULL, needed integer NOT NULL DEFAULT 0)""",
     "there": "SELECT to_regclass('rushes.part') IS NOT NULL",
-    "version": "SELECT version FROM rushes.part WHERE name = %(part)s",
-    "keep": """INSERT INTO rushes.part VALUES (%(part)s, %(version)s)
-        ON CONFLICT (name) DO UPDATE SET version = excluded.version""",
+    "version": "SELECT version, needed FROM rushes.part WHERE name = %(part)s",
+    "keep": """INSERT INTO rushes.part (name, version, needed) VALUES (%(part)s, %(version)s, %(needed)s)
+        ON CONFLICT (name) DO UPDATE SET version = excluded.version, needed = excluded.needed""",
 }
 
 
-def migrate(db: Postgres, part: str, folder: Path) -> int:
-    """Bring the schema of a part up to date in one transaction; answers its number.
+def migrate(db: Postgres, part: str, folder: Path, *, breaking: bool = False) -> int:
+    """Bring the schema of a part up to date in one transaction; answers the number that this code knows.
 
     Raises:
-        WrongHome: the schema is newer than this code, or from before its first file.
+        WrongHome: versions as old as this cannot work here, it needs `rushes migrate`, or is too old.
     """
-    steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
-    newest = max(steps)
-    if db.ask(_SQL["there"], {})[0][0]:
-        rows = db.ask(_SQL["version"], {"part": part})
-        if rows and _checked(part, rows[0][0], steps) == newest:
-            return newest
-    db.write("migrate", _SQL, lambda tx: _migrate(tx, part, steps))
-    return newest
+    steps = Migrations(folder, "database")
+    if schema_of(db, part, steps) < steps.newest:
+        db.write("migrate", _SQL, lambda tx: _migrate(tx, part, steps, breaking))
+    return steps.newest
+
+
+def schema_of(db: Postgres, part: str, steps: Migrations) -> int:
+    """The number of a part's schema, 0 if it is not there.
+
+    Raises:
+        WrongHome: versions as old as this cannot work here, or it is too old.
+    """
+    rows = db.ask(_SQL["version"], {"part": part}) if db.ask(_SQL["there"], {})[0][0] else []
+    return _checked(rows[0], steps) if rows else 0
+
+
+def breaking_changes(db: Postgres, part: str, folder: Path) -> tuple[str, ...]:
+    """What `rushes migrate` would do with a part."""
+    steps = Migrations(folder, "database")
+    return steps.breaking_changes(schema_of(db, part, steps))
 
 
 def scripted(tx: Transaction, file: Path) -> None:
@@ -41,26 +53,18 @@ def scripted(tx: Transaction, file: Path) -> None:
             tx.run_text(statement)
 
 
-def _migrate(tx: Transaction, part: str, steps: Mapping[int, Path]) -> None:
+def _migrate(tx: Transaction, part: str, steps: Migrations, breaking: bool) -> None:
     for name in ("alone", "schema", "parts"):
         tx.run(name)
-    newest = max(steps)
     row = tx.one("version", part=part)
-    at = _checked(part, row[0], steps) if row else 0
-    for number in range(max(at + 1, min(steps)), newest + 1):
-        scripted(tx, steps[number])
-    tx.run("keep", part=part, version=newest)
+    at = _checked(row, steps) if row else 0
+    for file in steps.pending(at, breaking=breaking):
+        scripted(tx, file)
+    if at < steps.newest:
+        tx.run("keep", part=part, version=steps.newest, needed=steps.needed(steps.newest))
 
 
-def _checked(part: str, at: int, steps: Mapping[int, Path]) -> int:
-    if at > max(steps):
-        raise WrongHome(
-            f"this database was written by a newer rushes ({part} schema {at}, this one knows {max(steps)})",
-            "Use the newer version, or restore a backup made by this one.",
-        )
-    if at < min(steps):
-        raise WrongHome(
-            f"this database was written by a build before the first release ({part} schema {at})",
-            "Use a new database: existing results in the bucket or folder are found and adopted.",
-        )
-    return at
+def _checked(row: Row, steps: Migrations) -> int:
+    at, needed = row
+    steps.check(at, needed)
+    return int(at)

@@ -11,6 +11,7 @@ from rushes.records.sql import CHANGES, SqlRecords, record_of
 from rushes.statements import statements
 
 _HERE = Path(__file__)
+MIGRATIONS = _HERE.with_name("migrations")
 SQL = statements(_HERE.with_name("postgres.sql"))
 
 
@@ -19,7 +20,7 @@ class PostgresRecords(SqlRecords):
 
     def __init__(self, db: Postgres) -> None:
         self._db = db
-        migrate(db, "records", _HERE.with_name("migrations"))
+        migrate(db, "records", MIGRATIONS)
         self._ask("restored")
 
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:

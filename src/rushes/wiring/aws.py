@@ -75,6 +75,10 @@ class AwsSetup(Setup):
         """What DynamoDB says of the table."""
         return self._table.unprotected()
 
+    def migrate(self, *, check: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - there is nothing to do
+        """Items have no schema."""
+        return ()
+
     def clock(self) -> float:
         """By the date of an answer, which has whole seconds."""
         service = service_of(self._settings, "dynamodb")

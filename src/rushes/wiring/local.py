@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from sqlite3 import Connection
 
 from rushes.domain.errors import Refused
 from rushes.index.port import Index
@@ -58,6 +59,21 @@ class LocalSetup(Setup):
 
         if isinstance(ledger, SqliteLedger):
             ledger.check_schema()
+
+    def migrate(self, *, check: bool = False) -> tuple[str, ...]:
+        """The ledger's file; there is no other schema that changes."""
+        from rushes.ledger.sqlite.schema import breaking_changes, migrate
+        from rushes.sqlite.file import SqliteFile
+
+        changes: list[str] = []
+
+        def change(db: Connection) -> None:
+            changes.extend(breaking_changes(db))
+            if not check:
+                migrate(db, breaking=True)
+
+        SqliteFile(self._home / "ledger.sqlite", "ledger", change).close()
+        return tuple(changes)
 
     def clock(self) -> None:
         """This machine's."""

@@ -10,9 +10,12 @@ from rushes.domain.errors import Refused
 from rushes.index.port import Index
 from rushes.index.postgres import PostgresIndex
 from rushes.ledger.port import Ledger
+from rushes.ledger.postgres import MIGRATIONS as LEDGER_MIGRATIONS
 from rushes.ledger.postgres import PostgresLedger
+from rushes.postgres.schema import breaking_changes, migrate
 from rushes.postgres.store import Postgres, named
 from rushes.records.port import Records
+from rushes.records.postgres import MIGRATIONS as RECORDS_MIGRATIONS
 from rushes.records.postgres import PostgresRecords
 from rushes.settings import Settings
 from rushes.transport.notify import Notify
@@ -65,6 +68,14 @@ class PostgresSetup(Setup):
         """As the database says."""
         if isinstance(ledger, PostgresLedger):
             ledger.check_schema()
+
+    def migrate(self, *, check: bool = False) -> tuple[str, ...]:
+        """Ledger and records; an index is made again."""
+        parts = {"ledger": LEDGER_MIGRATIONS, "records": RECORDS_MIGRATIONS}
+        changes = [what for part, folder in parts.items() for what in breaking_changes(self._db, part, folder)]
+        for part, folder in parts.items() if not check else ():
+            migrate(self._db, part, folder, breaking=True)
+        return tuple(changes)
 
     def clock(self) -> float:
         """The database's."""

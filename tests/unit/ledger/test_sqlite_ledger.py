@@ -72,9 +72,32 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
     SqliteLedger(path).close()
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 999")
+        db.execute("UPDATE home SET value = '998' WHERE name = 'needed'")
+        db.commit()
     with pytest.raises(WrongHome, match="newer rushes"):
         SqliteLedger(path)
     assert look(path, "PRAGMA user_version") == [(999,)]
+
+
+def test_a_newer_schema_that_only_adds_is_opened_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    SqliteLedger(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 999")
+    SqliteLedger(path).close()
+    assert look(path, "PRAGMA user_version") == [(999,)]
+
+
+def test_a_worker_leaves_a_ledger_that_has_become_too_new_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = SqliteLedger(path)
+    who = Incarnation("w1", "host", "boot", 4711, "1")
+    ledger.renew(who, {}, {})
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE home SET value = '999' WHERE name = 'needed'")
+    with pytest.raises(WrongHome, match="newer rushes"):
+        ledger.renew(who, {}, {})
+    ledger.close()
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rushes.statements import statements
 
 T = TypeVar("T")
 _HERE = Path(__file__).parent
+MIGRATIONS = _HERE / "migrations"
 _VALUES = re.compile(r"(?<!:):(\w+)")
 SQL: Mapping[str, str] = {  # values as psycopg writes them
     name: _VALUES.sub(r"%(\1)s", text) for name, text in statements(*STATEMENTS, _HERE / "dialect.sql").items()
@@ -38,7 +39,7 @@ class PostgresLedger(SqlLedger):
         """`wall` stands for the database's clock in tests."""
         super().__init__(is_gone)
         self._db, self._wall = db, wall
-        self._schema = migrate(db, "ledger", _HERE / "migrations")
+        self._schema = migrate(db, "ledger", MIGRATIONS)
         self._unconfirmed = UnconfirmedClaims()
         db.ask(SQL["restored"], {})
 

@@ -121,8 +121,8 @@ SELECT pg_advisory_xact_lock(7310028, hash) FROM (
     SELECT DISTINCT hashtext(key) AS hash FROM unnest(:keys::text[]) AS key ORDER BY 1) AS keys;
 
 -- name: schema
--- The schema of the ledger now: a newer version may have changed it while we run.
-SELECT version FROM rushes.part WHERE name = 'ledger';
+-- The schema that a version must know to work here: a newer one may have changed it while we run.
+SELECT needed FROM rushes.part WHERE name = 'ledger';
 
 -- name: forget_change
 -- The change of a job.

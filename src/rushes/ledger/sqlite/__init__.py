@@ -1,7 +1,7 @@
 """The ledger on SQLite: one file on a local disk, several threads and processes."""
 
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ from rushes.domain.task import Lease
 from rushes.domain.worker import Incarnation
 from rushes.ledger import process
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, boot_id, boot_seconds, wall_millis
-from rushes.ledger.port import Debt, SweepResult
+from rushes.ledger.port import Debt, Renewed, SweepResult
 from rushes.ledger.rules import lease_over
 from rushes.ledger.sql import SqlLedger, queries, sweep, work
 from rushes.ledger.sqlite import filesystem, schema
@@ -56,6 +56,13 @@ class SqliteLedger(SqlLedger):
         leases = self._write("claim", lambda tx: _claim(tx, worker, lanes, min(n, self.batch), hinted))
         self._flows = bool(leases)
         return leases
+
+    def renew(
+        self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
+    ) -> Renewed:
+        """Enter or keep the worker's row, unless a newer version has changed the schema so that we cannot go on."""
+        self.check_schema()
+        return super().renew(worker, holding, progress, note)
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """As on every SQL ledger; if there is nothing to write, it need not wait for its turn."""

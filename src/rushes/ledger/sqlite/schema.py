@@ -1,49 +1,44 @@
-"""Numbered SQL files, each run once and in order; the number of the last one stands in the database itself."""
+"""The schema of a ledger on SQLite; its number stands in the file, and which one a version must know to work here."""
 
 import sqlite3
 from pathlib import Path
 
-from rushes.domain.errors import WrongHome
 from rushes.sqlite.file import run_script, whole
+from rushes.statements import Migrations
 
 _FOLDER = Path(__file__).with_name("migrations")
 
 
-def migrate(db: sqlite3.Connection, folder: Path = _FOLDER) -> int:
-    """Bring the schema up to date in one transaction; answers its number.
+def migrate(db: sqlite3.Connection, folder: Path = _FOLDER, *, breaking: bool = False) -> int:
+    """Bring the schema up to date in one transaction; answers its number, which may be newer than this code.
 
     Raises:
-        WrongHome: the schema is newer than this code, or from before its first file.
+        WrongHome: versions as old as this cannot work here, it needs `rushes migrate`, or is too old.
     """
-    steps = _steps(folder)
+    steps = Migrations(folder, "home")
     with whole(db):
-        at = _checked(db, min(steps), max(steps))
-        for number in range(max(at + 1, min(steps)), max(steps) + 1):
-            run_script(db, steps[number].read_text("utf-8"))
-        db.execute(f"PRAGMA user_version = {max(steps)}")
-    return max(steps)
+        at = _checked(db, steps)
+        for file in steps.pending(at, breaking=breaking):
+            run_script(db, file.read_text("utf-8"))
+        if at < steps.newest:
+            db.execute(f"PRAGMA user_version = {steps.newest}")
+            db.execute("INSERT OR REPLACE INTO home VALUES ('needed', ?)", [str(steps.needed(steps.newest))])
+    return max(at, steps.newest)
 
 
 def check(db: sqlite3.Connection, folder: Path = _FOLDER) -> None:
-    """Raises WrongHome: another version has changed the schema."""
-    steps = _steps(folder)
-    _checked(db, min(steps), max(steps))
+    """Raises WrongHome: another version has changed the schema so that this one cannot work with it."""
+    _checked(db, Migrations(folder, "home"))
 
 
-def _steps(folder: Path) -> dict[int, Path]:
-    return {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
+def breaking_changes(db: sqlite3.Connection, folder: Path = _FOLDER) -> tuple[str, ...]:
+    """What `rushes migrate` would do."""
+    steps = Migrations(folder, "home")
+    return steps.breaking_changes(_checked(db, steps))
 
 
-def _checked(db: sqlite3.Connection, oldest: int, newest: int) -> int:
+def _checked(db: sqlite3.Connection, steps: Migrations) -> int:
     at = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if at > newest:
-        raise WrongHome(
-            f"this home was written by a newer rushes (schema {at}, this one knows {newest})",
-            "Use the newer version, or restore a backup made by this one.",
-        )
-    if 0 < at < oldest:
-        raise WrongHome(
-            f"this home was written by a build before the first release (schema {at})",
-            "Begin in a new home: rushes init",
-        )
+    row = db.execute("SELECT value FROM home WHERE name = 'needed'").fetchone() if at > 1 else None
+    steps.check(at, int(row[0]) if row else 0)
     return at

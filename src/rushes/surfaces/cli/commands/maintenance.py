@@ -1,4 +1,4 @@
-"""Maintaining a home: init, trust, verify, rm, gc, backup, restore, index, reindex."""
+"""Maintaining a home: init, trust, verify, rm, gc, backup, restore, migrate, index, reindex."""
 
 import sys
 import time
@@ -146,6 +146,23 @@ def restore(session: Session, folder: str) -> None:
     session.document({"home": home, "files": count})
     session.line(f"{home}  {plural(count, 'file')} restored")
     session.remark((f"next: rushes --home {home} verify", DONE))
+
+
+@command("migrate", "rushes migrate --check", "rushes migrate")
+@click.option("--check", is_flag=True, help="Only say what would change; exit 1 if anything would.")
+def migrate(session: Session, check: bool) -> int:
+    """Change the store for this version where older versions could not go on with it.
+
+    Changes that only add something are made by themselves while older workers go on. This command is for the others:
+    stop older workers and servers first, and make a backup.
+    """
+    changes = open_library(session).migrate(check=check)
+    session.document({"changes": changes, "done": not check})
+    for what in changes:
+        session.line(what, ("  needed" if check else "  done", NOW if check else DONE))
+    if not changes:
+        session.line("nothing to change")
+    return int(check and bool(changes))
 
 
 @command("index", "rushes index", "rushes index --from-sidecars ~/films", "rushes index --write-sidecars holiday.mp4")
