@@ -228,8 +228,8 @@ def proxy_clip(film: Path, out: Path, start: str, end: str) -> Work:
     layouts = [_piece(film, facts, out, chunk) for chunk in enumerate(grid(facts, CHUNK))]
     sound = extract_audio(film, facts, out / "pcm.wav", out / "sound.mp4", lambda _: None).sound
     assert sound
-    pieces = [(partial(out.joinpath, f"piece{n:03d}.mp4"), layout) for n, layout in enumerate(layouts)]
-    reel = Reel(pieces, [(lambda: out / "sound.mp4", sound)])
+    pieces = [(out / f"piece{n:03d}.mp4", layout) for n, layout in enumerate(layouts)]
+    reel = Reel(pieces, [(out / "sound.mp4", sound)])
     scratch = out / "scratch"
     scratch.mkdir()
 

@@ -54,7 +54,8 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     """The environment of a driven run: the toys are there, nothing of the caller's settings is."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("RUSHES_") or k == "RUSHES_MODELS"}
     path = os.pathsep.join(map(str, (ROOT, ROOT / "src", TOYS)))
-    return clean | {"PYTHONPATH": path, "TOY_WITNESS": str(folder / "witness")} | more
+    toys = {"PYTHONPATH": path, "TOY_WITNESS": str(folder / "witness"), "RUSHES_SANDBOX": "off"}  # they write outside
+    return clean | toys | more
 
 
 def drive(folder: Path, film: Film, start: Start, **env: str) -> tuple[int, str]:

@@ -132,7 +132,8 @@ class Site:
         path = os.pathsep.join(map(str, (ROOT, ROOT / "src", ROOT / "proof" / "toys")))
         more = {"KNIFE_STORE": store, "KNIFE_FOLDER": str(self.folder)}
         if not self.engine.packages:
-            more |= {"RUSHES_STORE": store, "RUSHES_SHARED": "true", "PYTHONPATH": path}
+            outside = {"PYTHONPATH": path, "RUSHES_SANDBOX": "off"}  # its stages write a witness
+            more |= {"RUSHES_STORE": store, "RUSHES_SHARED": "true", **outside}
         return clean | more
 
 

@@ -180,7 +180,7 @@ class Nursery:
         except IndexError:
             return subprocess.Popen(argv, **how)
         heard, said = os.pipe()
-        ask = json.dumps({"home": argv[-2], "env": how["env"]}).encode()
+        ask = json.dumps({"told": argv[-4], "folder": argv[-3], "env": how["env"]}).encode()
         with spare.line:
             socket.send_fds(spare.line, [len(ask).to_bytes(4, "big")], [*how["pass_fds"], said])
             spare.line.sendall(ask)
@@ -196,11 +196,12 @@ def _spare() -> Spare:
 
 
 def _slot(line: socket.socket) -> int:
-    size, (theirs, said), _, _ = socket.recv_fds(line, 4, 2)
+    size, (asks, answers, said), _, _ = socket.recv_fds(line, 4, 3)
     ask = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
     line.close()
     _become(ask["env"], said)
-    serve_slot(ask["home"], str(theirs))
+    os.chdir(ask["folder"])
+    serve_slot(ask["told"], ask["folder"], str(asks), str(answers))
     return 0
 
 

@@ -12,7 +12,7 @@ from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import StageSpec
-from rushes.domain.video import Fingerprint, Footage
+from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.domain.worker import NOW
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
@@ -58,7 +58,7 @@ class Stores(Protocol):
     def source(self, place: str) -> Source:
         """The place that a path or s3://bucket/prefix names."""
 
-    def bucket_originals(self) -> Callable[[Fingerprint], Footage]:
+    def bucket_originals(self) -> Callable[[Fingerprint], BlockOriginal]:
         """How originals in buckets are opened; parts of them are kept in the home."""
 
     def expected_uploads(self, ledger: Ledger) -> ExpectedUploads | None:
@@ -224,12 +224,12 @@ class Home:
         """Uploads to the home's bucket that jobs wait for."""
         return self.stores.expected_uploads(self.ledger)
 
-    def original(self, taken_in: Fingerprint) -> Footage:
-        """The original that was taken in as this: a file here, or one in a bucket."""
-        return self._bucket_original(taken_in) if taken_in.far else LocalOriginal(self.originals, taken_in)
+    def original(self, taken_in: Fingerprint, sha256: str = "") -> RemoteOriginal:
+        """The original that was taken in as this, with that content if it is known: a file here, or one in a bucket."""
+        return self._bucket_original(taken_in) if taken_in.far else LocalOriginal(self.originals, taken_in, sha256)
 
     @cached_property
-    def _bucket_original(self) -> Callable[[Fingerprint], Footage]:
+    def _bucket_original(self) -> Callable[[Fingerprint], BlockOriginal]:
         return self.stores.bucket_originals()
 
     @property

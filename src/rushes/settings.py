@@ -17,6 +17,7 @@ from rushes.files import local_path
 
 HOME_NAME = ".rushes"
 _PROFILES = ("fast", "balanced", "high_quality")
+_MODES = ("auto", "require", "off")
 _LEVELS = ("debug", "info", "warning", "error")
 _SECRET = frozenset({"s3_secret", "token", "webhook_secret"})
 _WEBHOOK = "webhook"  # whoever knows its address can call it
@@ -66,6 +67,9 @@ class Settings:
     task_seconds: int = _field("time limit of an attempt on a chunk, in seconds (0 = none)", 1800, "ARQ_JOB_TIMEOUT")
     slot_memory_mb: int = _field("memory limit of a slot's process tree, in MB", 4096)
     slot_tasks: int = _field("a slot is replaced by a new process after this many tasks", 200)
+    sandbox: str = _field("confine slots: auto (what the kernel allows), require (all), or off", "auto", of=_MODES)
+    slot_address_gb: int = _field("address space of a slot, in GB; mapped files and reserves count", 64, least=1)
+    slot_file_gb: int = _field("largest file that a slot may write, in GB", 1024, least=1)
     start_seconds: int = _field("seconds that a worker or server waits at its start for a store that is away", 60)
     drain_seconds: int = _field("seconds that running tasks may take to finish when a worker stops", 120)
     spot_notice: str = _field("drain before EC2 reclaims this Spot instance: empty = no, aws, or the metadata URL", "")

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 
+from rushes.domain.result import Result
 from rushes.domain.task import Finish, Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import Engine
@@ -10,7 +12,9 @@ from rushes.home import Home, version
 from rushes.jobs.open_plan import PlanOpener
 from rushes.stages.registry import load_stages
 from rushes.wiring.workers import incarnation
-from rushes.worker.slot import SlotDeps, run_task
+from rushes.worker.broker.attempt import Attempt, AttemptDeps
+from rushes.worker.scratch import scratch
+from rushes.worker.slot import SlotDeps, TaskFiles, run_stage
 
 Watch = Callable[[Lease], AbstractContextManager[None]]
 
@@ -19,7 +23,7 @@ def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine
     """Do all work there is; `watch` stands round each task."""
     me, opening = incarnation(["cpu"], 1, home.owner), PlanOpener(home.ledger, home.blobs, home.specs)
     eyes = engine or LocalEngine(home.models, threads=2)
-    deps = SlotDeps(load_stages(), home.blobs, eyes, home.scratch, home.original, version())
+    deps, given = SlotDeps(load_stages(), eyes, home.scratch), AttemptDeps(home.blobs, home.original, version())
     while True:
         home.ledger.renew(me, {}, {})
         leases = home.ledger.claim(me.id, ["cpu"], 1)
@@ -27,8 +31,18 @@ def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine
             return
         (lease,) = leases
         with watch(lease):
-            results = run_task(deps, {**lease._asdict(), "job": lease.job}, lambda _fraction: None)
-        finish = Finish(lease.task, lease.fence, tuple(results), seconds=1.0)
+            results = _results(deps, Attempt(given, lease))
+        finish = Finish(lease.task, lease.fence, results, seconds=1.0)
         if home.specs[lease.stage].opens_plan:
             opening(lease, finish)
         home.ledger.complete(me.id, [finish])
+
+
+def _results(deps: SlotDeps, attempt: Attempt) -> tuple[Result, ...]:
+    task = attempt.begin()
+    if task["wanted"]:
+        with scratch(deps.scratch) as folder:
+            files = TaskFiles(attempt, attempt.original, attempt.taken_in)
+            made = run_stage(deps, task, files, folder, lambda _fraction: None)
+            attempt.commit({output: asdict(draft) for output, draft in made.items()})
+    return attempt.results

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from proof.audit import outputs
-from proof.kills import TOYS
+from proof.kills import ROOT, TOYS
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
@@ -30,7 +30,7 @@ WISH = JobRequest(only=("toy_join",), chunk="5")
 def toys() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(TOYS))
-        patch.setenv("PYTHONPATH", str(TOYS))
+        patch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, TOYS))))
         yield
 
 

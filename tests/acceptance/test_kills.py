@@ -36,6 +36,7 @@ REAL = random.Random(SEED).sample(
     ["blob:after", "manifest:before", "manifest:after", "ledger.complete:before", "publish:before"], 3
 )
 
+CONFINED = "auto"  # toys write outside, real stages do not
 Reference = tuple[Film, Audit, Visits]
 # A slow machine looks, renews and tells more often than a quick one; each run passes these points so often.
 CERTAIN = {"ledger.renew": 1, "ledger.sweep": 1, "ledger.claim": 6, "hint": 3, "publish": 1}
@@ -62,14 +63,14 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand]:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, seen_film: Path) -> Reference:
     film = Film(seen_film, "", chunk="5")
-    return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
+    return film, *undisturbed(tmp_path_factory.mktemp("reference"), film, RUSHES_SANDBOX=CONFINED)
 
 
 @pytest.fixture(scope="module")
 def eyes(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     """Twelve seconds for both eyes, in two chunks that are joined."""
     film = Film(draw(tmp_path_factory.mktemp("film") / "small.mp4", 12, (160, 90), rate=5), "join", chunk="5")
-    return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
+    return film, *undisturbed(tmp_path_factory.mktemp("reference"), film, RUSHES_SANDBOX=CONFINED)
 
 
 def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Reference) -> None:
@@ -90,7 +91,7 @@ def test_the_real_recipe_killed_and_started_again(point: str, real: Reference, t
     film, reference, points = real
     assert reference.bad == ()
     nth = random.Random(f"{SEED}{point}").randint(2, max(2, len(points[point]) * 2 // 3))
-    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference))
+    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference, RUSHES_SANDBOX=CONFINED))
 
 
 @pytest.mark.parametrize("point", ["manifest:before", "ledger.complete:before"])
@@ -98,7 +99,7 @@ def test_a_film_for_both_eyes_killed_and_started_again(point: str, eyes: Referen
     film, reference, points = eyes
     assert reference.bad == ()
     nth = random.Random(f"{SEED}{point}").randint(len(points[point]) // 2, len(points[point]))
-    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference))
+    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference, RUSHES_SANDBOX=CONFINED))
 
 
 def _is_well(outcome: Disturbed) -> None:

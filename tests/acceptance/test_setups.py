@@ -137,7 +137,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
         wait_for(lambda: witness.exists() and "begin toy_chunk 1" in witness.read_text(), "the task never began")
         freeze(zombie, tmp_path / "home")
         gate.unlink()
-        for name in ("PYTHONPATH", "TOY_WITNESS"):
+        for name in ("PYTHONPATH", "TOY_WITNESS", "RUSHES_SANDBOX"):
             monkeypatch.setenv(name, env[name])
         monkeypatch.syspath_prepend(str(TOYS))
         home = _a_minute_later(tmp_path / "home")

@@ -32,7 +32,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(core, "RENEW_SECONDS", 0.5)
     monkeypatch.syspath_prepend(str(TOYS))
     for name, value in environment(tmp_path, TOY_GATE=str(tmp_path / "gate")).items():
-        if name.startswith(("TOY_", "PYTHONPATH")):
+        if name.startswith(("TOY_", "PYTHONPATH", "RUSHES_SANDBOX")):
             monkeypatch.setenv(name, value)
     return tmp_path
 

@@ -100,7 +100,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
         freeze(zombie, folder / "home")
         gate.unlink()
 
-        for name in ("PYTHONPATH", "TOY_WITNESS"):
+        for name in ("PYTHONPATH", "TOY_WITNESS", "RUSHES_SANDBOX"):
             monkeypatch.setenv(name, env[name])
         monkeypatch.syspath_prepend(str(TOYS))
         home = successor(folder / "home")

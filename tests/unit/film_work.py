@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -112,13 +112,13 @@ def chunks(facts: VideoFacts, seconds: int) -> list[Span]:
 
 def room_for_one(patch: pytest.MonkeyPatch) -> list[str]:
     """From now on this machine has room for one copy of a far blob: the next drives it out. What was asked for."""
-    local, asked = MemoryBlobs.local, list[str]()
+    asked = list[str]()
 
-    def copy(blobs: MemoryBlobs, owner: str, sha256: str) -> Path:
+    def copy(blobs: MemoryBlobs, owner: str, sha256: str) -> BinaryIO:
         for left in blobs._copies.iterdir():
             left.unlink()
         asked.append(sha256)
-        return local(blobs, owner, sha256)
+        return blobs.local(owner, sha256).open("rb")
 
-    patch.setattr(MemoryBlobs, "local", copy)
+    patch.setattr(MemoryBlobs, "open", copy)
     return asked

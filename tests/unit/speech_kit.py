@@ -10,7 +10,6 @@ from typing import Any
 import av
 import numpy as np
 
-from rushes.blobs.port import Blobs
 from rushes.domain.keys import JSON
 from rushes.domain.result import Manifest, Provenance
 from rushes.domain.span import Span
@@ -19,7 +18,7 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, SpeechEngine, Transcription, Word
 from rushes.settings import load, models_folder
-from rushes.stages.port import Input, Stage, Work
+from rushes.stages.port import Input, Stage, TaskBlobs, Work
 from tests.memory_blobs import MemoryBlobs
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +79,7 @@ def make_work(
     scratch: Path,
     *,
     inputs: Mapping[str, Sequence[Input]] | None = None,
-    blobs: Blobs | None = None,
+    blobs: TaskBlobs | None = None,
     source: Path | None = None,
     span: Span | None = None,
     chunk: int | None = None,

@@ -31,8 +31,7 @@ def answer(spec: dict[str, Any]) -> dict[str, Any]:
         told = {"hint": "", "verdict": "may work next time", "final": False, "counts": True}
         told["replace"] = options.get("replace", False)
         return {"type": "failed", "kind": "TryAgain", "message": options["broke"], **told}
-    results = [{"key": key, "output": name, "manifest_sha256": "0" * 64} for name, key in spec["results"].items()]
-    return {"type": "finished", "results": [r | options.get("result", {}) for r in results], "seconds": 0.0}
+    return {"type": "finished", "seconds": 0.0}
 
 
 connection = Connection(int(sys.argv[-1]))

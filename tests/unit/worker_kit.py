@@ -1,12 +1,14 @@
 """A worker in a thread of the test: a ledger and blobs in memory, real child processes that run toy_slot.py."""
 
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,16 @@ from rushes.blobs.port import Blobs
 from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
+from rushes.domain.result import Result
 from rushes.domain.task import Draft, Task
 from rushes.domain.worker import Incarnation
 from rushes.jobs.control import Reconciler
 from rushes.ledger.memory import MemoryLedger
+from rushes.media.originals import LocalOriginal
 from rushes.transport.poll import Poll
 from rushes.transport.port import Transport
+from rushes.worker.broker.attempt import Attempt, AttemptDeps
+from rushes.worker.child import ChildDeps
 from rushes.worker.core import Limits
 from rushes.worker.shell import Shell, WorkerDeps
 from tests.memory_blobs import MemoryBlobs
@@ -67,11 +73,16 @@ class Bench:
             check_plan=self.check_plan,
             opens_plan=self.opens,
             lane_of=lane_of,
-            slot_argv=[sys.executable, "-S", str(Path(__file__).with_name("toy_slot.py"))],
-            slot_env=self.env,
+            child=ChildDeps(
+                argv=[sys.executable, "-S", str(Path(__file__).with_name("toy_slot.py"))],
+                env=lambda _scratch: {**os.environ, **self.env},
+                scratch=self.folder / "scratch",
+                attempt=lambda lease: _ToyAttempt(
+                    AttemptDeps(self.blobs, partial(LocalOriginal, self.folder), "0"), lease
+                ),
+            ),
             limits=limits,
             new_incarnation=self._new_incarnation,
-            scratch=self.folder / "scratch",
             slot_memory=0,
             slot_tasks=100,
             reserve=0,
@@ -105,6 +116,18 @@ class Bench:
     def _new_incarnation(self) -> Incarnation:
         self.lives += 1
         return Incarnation(f"m.h.b.{self.lives}", "h", "b", 1, "1", ("cpu",), 2)
+
+
+class _ToyAttempt(Attempt):
+    """An attempt whose slot gets the lease as it is, and whose results are what the options say."""
+
+    def begin(self) -> Any:
+        return {**self._lease._asdict(), "wanted": list(self._keys)}
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        more = {"manifest_sha256": "0" * 64, **self._spec["options"].get("result", {})}
+        return tuple(Result(key=key, output=name, **more) for name, key in self._keys.items())
 
 
 def lane_of(task: str) -> str:

@@ -198,6 +198,12 @@ class KillsItsWorker(NeverWorks):
     hint = "See its log, then: rushes failed retry --class KillsItsWorker"
 
 
+class SandboxMissing(Refused):
+    """Slots cannot be confined as the settings require: no task is run."""
+
+    hint = 'rushes doctor names the layers that this kernel allows; sandbox = "auto" uses those.'
+
+
 class DamagedBlob(TryAgain):
     """A stored file is damaged: its content does not match its hash."""
 

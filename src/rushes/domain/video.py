@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
@@ -35,22 +35,38 @@ class Fingerprint:
         return Fingerprint(**doc)
 
 
-class RemoteOriginal(Protocol):
-    """An original that lies elsewhere: read through a reader of ours, never by URL."""
+class RemoteFile(Protocol):
+    """A file that lies elsewhere: read through a reader or a descriptor that we are given, never by URL."""
 
     @property
     def name(self) -> str:
         """What people call it."""
 
+    def open(self) -> BinaryIO:
+        """A seekable reader of all of it, from its beginning."""
+
+
+class RemoteOriginal(RemoteFile, Protocol):
+    """An original that lies elsewhere."""
+
     @property
     def taken_in(self) -> Fingerprint:
         """The version that is read."""
 
-    def open(self) -> BinaryIO:
-        """A seekable reader of all of it."""
+
+@runtime_checkable
+class BlockOriginal(RemoteOriginal, Protocol):
+    """An original that is fetched block by block."""
+
+    @property
+    def block_size(self) -> int:
+        """Bytes of each block but the last."""
+
+    def block(self, number: int) -> Path:
+        """A local file with the bytes of one block, there for a minute at least."""
 
 
-Footage = Path | RemoteOriginal  # where the bytes of an original are
+Footage = Path | RemoteFile  # where the bytes of a film are
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from rushes.jobs.maintenance.gc import GcProgress, GcReport
 from rushes.jobs.maintenance.restore import restore
 from rushes.jobs.maintenance.verify import EVERYTHING, Damage, Selection, VerifyProgress, VerifyReport
 from rushes.library.clips import Clip, ClipRequest, Clips
-from rushes.library.doctor import Check, doctor, health
+from rushes.library.doctor import Check, confinement, doctor, health
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.retention import begin_round, tidy
@@ -321,6 +321,10 @@ class Library:
     def check_schema(self) -> None:
         """Raises WrongHome: a newer rushes has changed the store since this process opened it."""
         self.home.stores.check_schema(self.home.ledger)
+
+    def confinement(self) -> dict[str, str]:
+        """Each layer that confines the slots of this machine, and "on" or why it is not."""
+        return confinement(self.home)
 
     def list_settings(self) -> list[SettingValue]:
         """Every setting, without secrets, and where its value came from."""

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from rushes.blobs.documents import read_document
-from rushes.domain.errors import NotAllowed, RushesError, StoreAway
+from rushes.domain.errors import NotAllowed, RushesError, SandboxMissing, StoreAway
 from rushes.domain.job import JobState
 from rushes.domain.redaction import redact
 from rushes.domain.worker import NOW
@@ -21,6 +21,8 @@ from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.maintenance.published_names import find_missing_names
 from rushes.settings import shown
+from rushes.worker.sandbox import REQUIRE
+from rushes.worker.sandbox.report import described, layers_of, missing_layers
 
 HINTS = "hints"  # the part without which work goes on, only slower
 SQLITE = (3, 35)  # RETURNING
@@ -44,6 +46,7 @@ def doctor(home: Home) -> tuple[Check, ...]:
     checks = (
         _python,
         _media,
+        _sandbox,
         _home,
         _store,
         _protection,
@@ -86,6 +89,14 @@ def _media(_house: Home) -> Check:
     except metadata.PackageNotFoundError as e:
         return Check("media", ok=False, detail=f"{e} is not installed", hint="Install rushes again with pip.")
     return Check("media", ok=True, detail=found)
+
+
+def _sandbox(home: Home) -> Check:
+    """Which layers confine a slot; what the kernel does not allow is off, which is fine unless it is required."""
+    mode = home.settings.sandbox
+    ok = mode != REQUIRE or not missing_layers()
+    detail = described(mode, (str(home.models.folder),))
+    return Check("sandbox", ok, detail, "" if ok else SandboxMissing.hint)
 
 
 def _home(home: Home) -> Check:
@@ -208,6 +219,11 @@ def health(home: Home) -> dict[str, str]:
     }
     with ThreadPoolExecutor(len(parts)) as threads:
         return dict(zip(parts, threads.map(_answer, parts.values()), strict=True))
+
+
+def confinement(home: Home) -> dict[str, str]:
+    """Each layer of the sandbox of this machine's slots, and "on" or why it is not."""
+    return dict(layers_of(home.settings.sandbox, (str(home.models.folder),)))
 
 
 def _answer(ask: Callable[[], object]) -> str:

@@ -4,6 +4,7 @@ Nothing outside the allow-lists is parsed: a playlist, a list of files or a URL 
 """
 
 import contextlib
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -20,7 +21,6 @@ from av.video.stream import VideoStream
 from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
 from rushes.domain.video import Footage, VideoTrack
 from rushes.media.budget import Budget, MeteredReader
-from rushes.media.originals import LocalOriginal
 from rushes.media.sniff import why_not_footage
 
 FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,wav,w64,aiff,mp3,flac,aac,caf,dv"
@@ -70,8 +70,8 @@ def open_footage(path: Footage, limits: Limits = LIMITS, budget: Budget | None =
     """
     with open_bytes(path) as file, translate_errors(path.name):
         _check_head(file, path.name, limits)
-        handle = MeteredReader(file, budget) if budget else _handle(path, file)
-        with av.open(handle, mode="r", options=_demuxer_options(), metadata_errors="replace") as container:
+        handle, options = (MeteredReader(file, budget), _demuxer_options()) if budget else _handle(file)
+        with av.open(handle, mode="r", options=options, metadata_errors="replace") as container:
             _check_counts(container, path.name, limits)
             yield container
 
@@ -94,10 +94,12 @@ def open_bytes(path: Footage) -> Iterator[BinaryIO]:
         yield file
 
 
-def _handle(path: Footage, file: BinaryIO) -> str | BinaryIO:
-    """What FFmpeg opens: the very file that was checked, by its descriptor or through its reader."""
-    by_descriptor = isinstance(path, Path | LocalOriginal) and Path("/proc/self/fd").is_dir()
-    return f"file:/proc/self/fd/{file.fileno()}" if by_descriptor else file
+def _handle(file: BinaryIO) -> tuple[str | BinaryIO, dict[str, str]]:
+    """What FFmpeg opens, and how: the very file that was checked, by its descriptor or through its reader."""
+    if type(getattr(file, "raw", None)) is not io.FileIO:
+        return file, _demuxer_options()
+    os.lseek(file.fileno(), 0, os.SEEK_SET)  # what was read of its head may have been read ahead
+    return "fd:", {**_demuxer_options(), "fd": str(file.fileno())}
 
 
 @contextlib.contextmanager
@@ -205,7 +207,7 @@ def _reason(e: FFmpegError) -> str:
 def _demuxer_options() -> dict[str, str]:
     return {
         "format_whitelist": FORMATS,
-        "protocol_whitelist": "file",
+        "protocol_whitelist": "fd",
         "codec_whitelist": ",".join(sorted(VIDEO_CODECS | AUDIO_CODECS)),
         "max_streams": "200",
     }

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -16,9 +16,11 @@ from rushes.blobs.local_cache import LocalCache
 from rushes.blobs.s3.client import connect, translate_errors
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
+from rushes.files import READ
 from rushes.ledger.port import Ledger
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, parse_events
+from rushes.sources.ranges import RangedReader
 
 _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
 
@@ -106,9 +108,14 @@ class BucketOriginal:
             SourceMissing, SourceChanged: it is not there, or not what was taken in.
             StoreAway: the bucket does not answer.
         """
-        return io.BufferedReader(RangedReader(self.taken_in.size, _BLOCK, self._block), 1 << 16)
+        opened = RangedReader(self.taken_in.size, _BLOCK, lambda number: os.open(self.block(number), READ))
+        return io.BufferedReader(opened, 1 << 16)
 
-    def _block(self, number: int) -> Path:
+    @property
+    def block_size(self) -> int:
+        return _BLOCK
+
+    def block(self, number: int) -> Path:
         start = number * _BLOCK
         end = min(start + _BLOCK, self.taken_in.size)
         whole = hashlib.sha256(f"{self.taken_in.path}\n{self.taken_in.etag}".encode()).hexdigest()
@@ -167,56 +174,6 @@ def _fingerprint(bucket: str, meta: Any) -> Fingerprint:
 def _looks_like_footage(key: str) -> bool:
     path = PurePosixPath(key)
     return path.suffix.lower() in VIDEO + AUDIO and not any(part.startswith(".") for part in path.parts)
-
-
-class RangedReader(io.RawIOBase):
-    """A file of `size` bytes; `block` answers a local file with the bytes of one block."""
-
-    def __init__(self, size: int, block_size: int, block: Callable[[int], Path]) -> None:
-        self._size, self._block_size, self._block = size, block_size, block
-        self._at = 0
-        self._held: tuple[int, int] | None = None  # number and descriptor of the block read last
-
-    def readable(self) -> bool:
-        """It is for reading."""
-        return True
-
-    def seekable(self) -> bool:
-        """Any offset can be read next."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Read on from there; nothing is fetched yet."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        if base + offset < 0:
-            raise ValueError(f"before the beginning: {base + offset}")
-        self._at = base + offset
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        """Bytes of the block that the next one lies in; none at the end."""
-        if self._at >= self._size:
-            return 0
-        number, inside = divmod(self._at, self._block_size)
-        data = os.pread(self._descriptor(number), len(buffer), inside)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-    def close(self) -> None:
-        """Let go of the block held."""
-        held, self._held = self._held, None
-        if held:
-            os.close(held[1])
-        super().close()
-
-    def _descriptor(self, number: int) -> int:
-        if self._held is None or self._held[0] != number:
-            fresh = os.open(self._block(number), os.O_RDONLY | os.O_CLOEXEC)
-            if self._held:
-                os.close(self._held[1])
-            self._held = (number, fresh)
-        return self._held[1]
 
 
 class BucketUploads:

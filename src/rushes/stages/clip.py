@@ -2,7 +2,6 @@
 
 import re
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 
 from rushes.domain.errors import NeverWorks
@@ -94,4 +93,4 @@ def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
 
 def _pieces(work: Work, stage: str, output: str, name: str) -> list[ProxyFile]:
     parts = [part for part in work.inputs(stage, output) if part.manifest.artifacts]
-    return [(partial(part.path, name), SegmentIndex.from_json(part.manifest.facts)) for part in parts]
+    return [(part.file(name), SegmentIndex.from_json(part.manifest.facts)) for part in parts]

@@ -32,7 +32,7 @@ class Depth:
         model = work.models["depth"]
         inverse = gives_inverse(model, str(work.options["output"]))
         writer = DepthWriter(out, index.base, (index.width, index.height))
-        with pack.path("frames.pack").open("rb") as file:
+        with pack.open("frames.pack") as file:
             for n, kept in enumerate(index.frames):
                 picture = decode_jpeg(read_frame(file, kept))
                 writer.add(kept.pts, work.engine.inverse_depth(model, picture, inverse=inverse))

@@ -1,7 +1,5 @@
 """Join: the film in 3D as one file."""
 
-from functools import partial
-
 from rushes.domain.errors import TryAgain
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.joining.join import join
@@ -23,7 +21,7 @@ class Join:
             return
         facts = [piece.manifest.facts for piece in pieces]
         both = zip(pieces, facts, strict=True)
-        parts = [PieceFile(partial(p.path, "piece.mp4"), f["start"], f["end"]) for p, f in both]
+        parts = [PieceFile(p.file("piece.mp4"), f["start"], f["end"]) for p, f in both]
         look = PACKINGS[StereoFormat(facts[0]["format"])]
         out = work.temporary(".mp4")
         made = join(work.footage(), work.facts, parts, look.layout, out, work.progress)

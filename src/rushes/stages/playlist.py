@@ -90,5 +90,5 @@ def _packs(work: Work) -> list[tuple[Input, PackIndex]]:
 
 
 def _jpeg(pack: Input, kept: PackedFrame) -> bytes:
-    with pack.path("frames.pack").open("rb") as f:
+    with pack.open("frames.pack") as f:
         return read_frame(f, kept)

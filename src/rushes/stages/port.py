@@ -5,18 +5,48 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
-from rushes.blobs.port import Blobs
+from rushes.blobs.port import Blob
 from rushes.domain.errors import BadMedia
 from rushes.domain.keys import JSON, canonical, video_id
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.result import Artifact, Manifest
 from rushes.domain.span import Span
 from rushes.domain.stage import StageSpec
-from rushes.domain.video import Fingerprint, Footage, VideoFacts
+from rushes.domain.video import Fingerprint, RemoteOriginal, VideoFacts
 from rushes.engines.port import Engine
 from rushes.media.originals import LocalOriginal
+
+
+class TaskBlobs(Protocol):
+    """The blobs of one task as a stage may use them: those of its inputs, and those that it makes.
+
+    A slot asks its worker for them; any blob store will do as well.
+    """
+
+    def put(self, owner: str, source: Path | bytes) -> Blob:
+        """Store bytes or a file. Raises NoRoom."""
+
+    def open(self, owner: str, sha256: str) -> BinaryIO:
+        """A seekable reader. Raises DamagedBlob."""
+
+    def local(self, owner: str, sha256: str) -> Path:
+        """A local file with its bytes, to be read only. Raises DamagedBlob."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactFile:
+    """An artifact as a file that is opened when it is read."""
+
+    name: str
+    owner: str
+    sha256: str
+    blobs: TaskBlobs
+
+    def open(self) -> BinaryIO:
+        """A seekable reader."""
+        return self.blobs.open(self.owner, self.sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +55,23 @@ class Input:
 
     manifest: Manifest
     owner: str
-    blobs: Blobs
+    blobs: TaskBlobs
+
+    def file(self, name: str) -> ArtifactFile:
+        """The artifact, to be opened where it is read; no bytes are copied."""
+        return ArtifactFile(name, self.owner, self.manifest.artifact(name).sha256, self.blobs)
+
+    def open(self, name: str) -> BinaryIO:
+        """A seekable reader of the artifact."""
+        return self.file(name).open()
 
     def path(self, name: str) -> Path:
-        """A local file with the artifact's bytes, to be read only."""
+        """A local file with the artifact's bytes, to be read only: for what needs a name; in a slot it is a copy."""
         return self.blobs.local(self.owner, self.manifest.artifact(name).sha256)
 
     def bytes(self, name: str) -> bytes:
         """The artifact's bytes."""
-        with self.blobs.open(self.owner, self.manifest.artifact(name).sha256) as f:
+        with self.open(name) as f:
             return f.read()
 
     def json(self, name: str) -> JSON:
@@ -66,10 +104,10 @@ class Work:
     models: Mapping[str, str]
     wanted: frozenset[str]
     inputs_by_name: Mapping[str, tuple[Input, ...]]
-    source: Footage | None
+    source: Path | RemoteOriginal | None
     fingerprint: Fingerprint | None
     scratch: Path
-    blobs: Blobs
+    blobs: TaskBlobs
     engine: Engine
     seed: int
     on_progress: Callable[[float], None] = lambda _fraction: None
@@ -98,7 +136,7 @@ class Work:
         """The id of the video, as published names use it."""
         return video_id(self.owner, self.facts.sha256)
 
-    def footage(self) -> Footage:
+    def footage(self) -> Path | RemoteOriginal:
         """The original; each open of it is checked to be the file that was taken in, wherever it lies."""
         if self.source is None:
             raise BadMedia("this job has no original")

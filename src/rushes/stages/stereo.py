@@ -84,4 +84,4 @@ def _near(spans: list[list[int]], span: Span, reach: Fraction) -> list[int]:
 
 def _opened(grade: Input, n: int, stack: ExitStack) -> tuple[DepthIndex, BinaryIO]:
     index = DepthIndex.from_json(grade.json(f"depth_{n:05d}.json"))
-    return index, stack.enter_context(grade.path(f"depth_{n:05d}.bin").open("rb"))
+    return index, stack.enter_context(grade.open(f"depth_{n:05d}.bin"))

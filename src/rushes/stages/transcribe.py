@@ -37,7 +37,7 @@ class Transcribe:
 
 
 def _transcribe(work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:
-    pcm, models = open_pcm(work.input("audio", "pcm").path("pcm.wav")), parse_speech_models(work.models["speech"])
+    pcm, models = open_pcm(work.input("audio", "pcm").file("pcm.wav")), parse_speech_models(work.models["speech"])
     language = whisper_code(str(work.options["language"]))
     transcriber = Transcriber(work.engine, models, pcm, str(work.options["profile"]), language)
     for n, window in enumerate(windows):

@@ -8,7 +8,7 @@ from pathlib import Path
 from rushes.blobs.bucket_location import BucketLocation, parse_location
 from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import Refused
-from rushes.domain.video import Fingerprint, Footage
+from rushes.domain.video import BlockOriginal, Fingerprint
 from rushes.files import local_path
 from rushes.ledger.port import Ledger
 from rushes.settings import Settings, shown
@@ -46,7 +46,7 @@ class Setup:
             from rushes.sources.bucket import Bucket
         return Bucket(_place(self._settings, place))
 
-    def bucket_originals(self) -> Callable[[Fingerprint], Footage]:
+    def bucket_originals(self) -> Callable[[Fingerprint], BlockOriginal]:
         """Read by range, through copies in the home."""
         with needed("s3"):
             from rushes.sources.bucket import BucketOriginals

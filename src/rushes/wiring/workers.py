@@ -3,16 +3,19 @@
 import os
 import platform
 import secrets
-import sys
 from collections.abc import Callable, Sequence
 
+from rushes.domain.errors import SandboxMissing
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.home import Home, machine, version
 from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
 from rushes.ledger.clock import boot_id
 from rushes.ledger.process import host_id, process_start
+from rushes.wiring.slots import slot_process
 from rushes.worker import core
+from rushes.worker.sandbox import REQUIRE
+from rushes.worker.sandbox.report import missing_layers
 from rushes.worker.shell import Shell, WorkerDeps
 from rushes.worker.task_filter import TaskFilter
 
@@ -43,8 +46,14 @@ def worker(
     filter: TaskFilter | None = None,
     retention: Callable[[], float] | None = None,
 ) -> Shell:
-    """A worker of this home, for all its tasks or those that pass a filter."""
+    """A worker of this home, for all its tasks or those that pass a filter.
+
+    Raises:
+        SandboxMissing: its slots cannot be confined as the settings require.
+    """
     s = home.settings
+    if s.sandbox == REQUIRE and (missing := missing_layers()):
+        raise SandboxMissing(f"layers of the sandbox are missing: {', '.join(missing)}")
     by_hint = home.transport.queues and filter is None  # who takes only some tasks leaves hints to the others
     look_seconds = home.transport.look_seconds if filter is None else 1.0
     count = home.slots if slots is None else slots
@@ -59,11 +68,9 @@ def worker(
         check_plan=opening.check,
         opens_plan=lambda stage: home.specs[stage].opens_plan if stage in home.specs else False,
         lane_of=home.lane_of,
-        slot_argv=[sys.executable, "-m", "rushes.wiring", str(home.folder)],
-        slot_env={"RUSHES_THREADS": str(_threads(home, count))},
+        child=slot_process(home, _threads(home, count)),
         limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint),
         new_incarnation=lambda: incarnation(lanes, count, home.owner),
-        scratch=home.scratch,
         slot_memory=s.slot_memory_mb * 2**20,
         slot_tasks=s.slot_tasks,
         reserve=s.reserve_mb * 2**20,

@@ -7,43 +7,57 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import psutil
 
+from rushes.domain.errors import RushesError
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
 from rushes.telemetry import log
+from rushes.worker.broker.attempt import Attempt
+from rushes.worker.broker.failures import failure_of
+from rushes.worker.broker.service import BrokerService
 from rushes.worker.child_output import ChildOutput
+from rushes.worker.scratch import scratch
 
 LINE_BYTES = 2000
 EXIT_SECONDS = 10.0  # to exit after a kill; a process that the kernel holds back is left behind
 OnMessage = Callable[["Child", JSON], None]
 
 
-class Child:
-    """One spawned process that runs one task at a time, in a process group of its own."""
+@dataclass(frozen=True, slots=True)
+class ChildDeps:
+    """What children are started with, and what their tasks are handed."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], on_message: OnMessage) -> None:
+    argv: Sequence[str]  # its scratch folder, and the numbers of two sockets, come after these
+    env: Callable[[Path], Mapping[str, str]]  # of a child with that scratch folder
+    scratch: Path  # where the folder of each child lies
+    attempt: Callable[[Lease], Attempt]
+
+
+class Child:
+    """One spawned process that runs one task at a time, in a process group and a scratch folder of its own."""
+
+    def __init__(self, deps: ChildDeps, on_message: OnMessage) -> None:
         """`on_message` is called from a thread of this child with each message; the last is {"type": "exited", ...}."""
-        self._on_message = on_message
+        self._deps, self._on_message = deps, on_message
         self.output = ChildOutput()
         self.task: Lease | None = None
+        self.attempt: Attempt | None = None
         self.killed = ""
         self.tasks_run = 0
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [*argv, str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                env={**os.environ, **env, "RUSHES_WORKER_PID": str(os.getpid())},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        (ours, theirs), (asked, asks) = socket.socketpair(), socket.socketpair()
+        with theirs, asks, contextlib.ExitStack() as held:
+            folder = held.enter_context(scratch(deps.scratch))
+            self._process = self._started(folder, (asks.fileno(), theirs.fileno()))
+            self._scratch = held.pop_all()
         self._connection = Connection(ours.detach())
+        BrokerService(asked, lambda: self.attempt)
         self._sender: threading.Thread | None = None
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
@@ -58,11 +72,12 @@ class Child:
     def start(self, lease: Lease) -> None:
         """Send a task; the answer is {"type": "not_sent", ...} if that is not possible.
 
-        A thread sends it: a child that is still starting reads nothing, and the pipe holds only about 200 kB.
+        A thread sends it: what is there of its results is verified first, a child that is still starting reads nothing,
+        and the pipe holds only about 200 kB.
         """
-        self.task = lease
+        self.task, self.attempt = lease, None
         self.output.begin(lease)
-        self._sender = threading.Thread(target=self._send, args=(json.dumps(lease._asdict()).encode(),), daemon=True)
+        self._sender = threading.Thread(target=self._send, args=(lease,), daemon=True)
         self._sender.start()
 
     def release(self) -> None:
@@ -93,16 +108,50 @@ class Child:
         self.kill("closed")
         self._listener.join(EXIT_SECONDS)
 
-    def _send(self, data: bytes) -> None:
+    def _started(self, folder: Path, lines: tuple[int, int]) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [*self._deps.argv, str(folder), *map(str, lines)],
+            pass_fds=lines,
+            cwd=folder,
+            env={**self._deps.env(folder), "RUSHES_WORKER_PID": str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def _send(self, lease: Lease) -> None:
+        begun = time.monotonic()
         try:
-            self._connection.send_bytes(data)
+            attempt = self._deps.attempt(lease)
+            task = attempt.begin()
+        except Exception as e:  # noqa: BLE001 - whatever it is, it is this task that cannot begin
+            if not isinstance(e, RushesError):
+                log.exception("a task cannot begin")
+            return self._on_message(self, {**failure_of(e), "type": "refused"})
+        self.attempt = attempt
+        if not task["wanted"]:
+            seconds = time.monotonic() - begun
+            return self._on_message(self, {"type": "adopted", "results": attempt.results, "seconds": seconds})
+        try:
+            return self._connection.send_bytes(json.dumps(task).encode())
         except OSError as e:
-            self._on_message(self, {"type": "not_sent", "message": f"the slot took no task: {e.strerror or e}"})
+            return self._on_message(self, {"type": "not_sent", "message": f"the slot took no task: {e.strerror or e}"})
+
+    def _received(self) -> JSON:
+        """The next message; the results of a task are those that were committed, whatever the child says."""
+        message = json.loads(self._connection.recv_bytes())
+        match message["type"]:
+            case "finished" if self.attempt:
+                return {**message, "results": self.attempt.results}
+            case "progress" | "failed":
+                return message
+        raise ValueError("a slot may not say this")
 
     def _listen(self) -> None:
         while True:
             try:
-                self._on_message(self, json.loads(self._connection.recv_bytes()))
+                self._on_message(self, self._received())
             except (EOFError, OSError):
                 break
             except Exception:  # noqa: BLE001 - whatever it is: a slot that cannot be understood must end
@@ -113,6 +162,7 @@ class Child:
         if self._sender:
             self._sender.join(timeout=1.0)  # a task that never reached it is no failure of the work
         self._connection.close()
+        self._scratch.close()
         self._reader.join(timeout=1.0)  # its last output; a forked grandchild may hold the pipe open
         self._on_message(self, {"type": "exited", "code": code})
 

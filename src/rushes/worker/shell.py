@@ -2,10 +2,9 @@
 
 import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
@@ -18,6 +17,7 @@ from rushes.ledger.port import Ledger
 from rushes.telemetry import BugLog, Outage, log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
+from rushes.worker.child import ChildDeps
 from rushes.worker.hints import Background, Hints
 from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
@@ -42,11 +42,9 @@ class WorkerDeps:
     opens_plan: Callable[[str], bool]
     check_plan: Callable[[Lease], Sequence[str]]  # once it is open: tasks to announce because their results are missing
     lane_of: Callable[[str], str | None]  # of a task; None if its stage is not known here
-    slot_argv: Sequence[str]
-    slot_env: Mapping[str, str]
+    child: ChildDeps
     limits: core.Limits
     new_incarnation: Callable[[], Incarnation]
-    scratch: Path
     slot_memory: int
     slot_tasks: int
     reserve: int  # bytes of the disk that must stay free
@@ -71,11 +69,11 @@ class Shell:
         self._retention, self._retention_at = Background(self.bugs), time.monotonic() + RETENTION_SECONDS
         report = self._inputs.put
         self._hints = Hints(deps.transport, deps.lane_of, report, self.bugs, takes=deps.limits.by_hint)
-        self._slots = Slots(deps.slot_argv, deps.slot_env, report, self._keep_log, self._clear_scratch, deps.slot_tasks)
+        self._slots = Slots(deps.child, report, self._keep_log, self._clear_scratch, deps.slot_tasks)
         self._outbox = Outbox(deps.ledger, deps.open_plan, report, self._hints, self.about)
         self._refusal: WrongHome | None = None
         self._opened: list[Lease] = []  # whose plan is open and not checked yet
-        self._home = folder_identity(deps.scratch.parent)
+        self._home = folder_identity(deps.child.scratch.parent)
         self._housekeeping_at = 0.0
         self._until_at = 0.0
 
@@ -304,8 +302,10 @@ class Shell:
         if not self.state.has_space:
             self._check_disk_space()
         self._slots.check(self._deps.slot_memory)
-        if folder_identity(self._deps.scratch.parent) != self._home:
-            self._leave_because(WrongHome(f"{self._deps.scratch.parent} is gone", "Start a worker in another home."))
+        if folder_identity(self._deps.child.scratch.parent) != self._home:
+            self._leave_because(
+                WrongHome(f"{self._deps.child.scratch.parent} is gone", "Start a worker in another home.")
+            )
         if self._deps.retention and now >= self._retention_at and self.state.drain_until is None:
             self._retention_at = now + RETENTION_SECONDS
             self._retention.run(partial(self._guard_background, self._clear_up, self._deps.retention), "retention")
@@ -337,4 +337,4 @@ class Shell:
             log.info("log lines lost: %s", e, extra=self.about(lease))
 
     def _clear_scratch(self) -> None:
-        self._background.run(partial(clear, self._deps.scratch), "scratch")
+        self._background.run(partial(clear, self._deps.child.scratch), "scratch")

@@ -2,15 +2,14 @@
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from rushes.domain import errors
 from rushes.domain.errors import NeverWorks, RushesError
 from rushes.domain.keys import JSON
-from rushes.domain.result import Result
 from rushes.domain.task import Failure, Finish, Lease
 from rushes.worker import inputs
-from rushes.worker.child import Child
+from rushes.worker.child import Child, ChildDeps
 from rushes.worker.child_output import Send
 from rushes.worker.inputs import Report
 
@@ -20,11 +19,9 @@ OnExit = Callable[[], None]
 class Slots:
     """A child per slot, started when used and replaced after any kill, growth in memory or so many tasks."""
 
-    def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], report: Report, keep_log: Send, on_exit: OnExit, tasks: int
-    ) -> None:
+    def __init__(self, deps: ChildDeps, report: Report, keep_log: Send, on_exit: OnExit, tasks: int) -> None:
         """`report` gets inputs, `keep_log` gets lines, `on_exit` is called when a child has exited."""
-        self._argv, self._env, self._tasks = argv, env, tasks
+        self._deps, self._tasks = deps, tasks
         self._report, self._keep_log, self._on_exit = report, keep_log, on_exit
         self._children: dict[int, Child] = {}
         self._lock = threading.Lock()  # children end while others are started in their place
@@ -63,7 +60,7 @@ class Slots:
         if child and child.task:
             child.kill("left behind")  # its answer would be taken for that of the next task
         if child is None or child.killed:
-            child = Child(self._argv, self._env, lambda c, message: self._on_message(slot, c, message))
+            child = Child(self._deps, lambda c, message: self._on_message(slot, c, message))
             with self._lock:
                 self._children[slot] = child
         return child
@@ -93,10 +90,10 @@ class Slots:
 
 def outcome(lease: Lease, message: JSON, killed: str, lines: tuple[str, ...]) -> inputs.Input:
     """What the last message of a child about a task means."""
-    if message["type"] == "finished":
-        results = tuple(Result(**r) for r in message["results"])
-        return inputs.TaskFinished(Finish(lease.task, lease.fence, results, seconds=float(message["seconds"])))
-    if message["type"] == "failed":
+    if message["type"] in ("finished", "adopted"):
+        finish = Finish(lease.task, lease.fence, message["results"], seconds=float(message["seconds"]))
+        return inputs.TaskFinished(finish)
+    if message["type"] in ("failed", "refused"):
         failure = Failure(message["kind"], message["message"], message["hint"], message["verdict"], lines)
         return inputs.TaskFailed(lease.task, lease.fence, failure, jitter(), message["final"], message["counts"])
     if message["type"] == "not_sent":

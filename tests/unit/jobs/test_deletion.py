@@ -14,7 +14,7 @@ from rushes.jobs.maintenance.gc import drop
 from rushes.jobs.maintenance.repair import repair
 from rushes.jobs.maintenance.verify import find_missing, verify
 from rushes.jobs.open_plan import PlanOpener
-from rushes.worker.slot import _adopt
+from rushes.worker.broker.attempt import adopt as _adopt
 from tests.memory_blobs import MemoryBlobs
 from tests.unit.care_world import ME, RULES, World, spec
 

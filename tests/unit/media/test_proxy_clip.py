@@ -51,7 +51,8 @@ def test_a_clip_asks_for_the_pieces_it_touches_one_by_one(tmp_path: Path, monkey
     asked = room_for_one(monkeypatch)
     work.run(Clip(), options={"start_us": 3_000_000, "end_us": 7_000_000, "padding_ms": 0, "source": "proxy"})
     assert len(work.made["develop.proxy"]) == 3
-    assert asked == [piece.manifest.artifact("piece.mp4").sha256 for piece in work.made["develop.proxy"][:2]]
+    pieces = [piece.manifest.artifact("piece.mp4").sha256 for piece in work.made["develop.proxy"]]
+    assert [sha256 for sha256 in asked if sha256 in pieces] == pieces[:2]
     assert work.made["clip.clip"][0].manifest.facts["frames"] == 100
 
 
@@ -59,7 +60,7 @@ def test_a_proxy_that_is_cut_off_is_told(tmp_path: Path) -> None:
     facts = probe_film(make(tmp_path / "film.mp4", FILMS["plain.mp4"]))
     piece = tmp_path / "piece.mp4"
     piece.write_bytes(b"only its head")
-    pictures = [(lambda: piece, SegmentIndex(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
+    pictures = [(piece, SegmentIndex(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
     with pytest.raises(BadMedia, match="ends too early"):
         clip_from_proxy(
             ProxyFiles(pictures, []), facts, (Fraction(1), Fraction(2)), tmp_path, tmp_path / "out.mp4", print

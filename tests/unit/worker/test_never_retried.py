@@ -8,8 +8,8 @@ from rushes.domain import errors
 from rushes.domain.errors import RushesError, is_final
 from rushes.domain.task import Lease
 from rushes.worker import commands, core, inputs
+from rushes.worker.broker.failures import failure_of
 from rushes.worker.core import Limits
-from rushes.worker.slot import _failure
 from rushes.worker.slots import outcome
 
 LEASE = Lease("job_a.toy", 1, "job_a", "toy", None, "cpu", "{}", 0, 0)
@@ -20,7 +20,7 @@ BACK = (errors.StoreAway, errors.StoreMissing, errors.NoCredentials, errors.NoRo
 
 def outbox_entry(error: RushesError) -> commands.OutboxEntry:
     """What a worker writes when a slot fails so: through the message of the slot and the core."""
-    message = json.loads(json.dumps(_failure(error, type(error).__name__, str(error), error.advice, error.verdict)))
+    message = json.loads(json.dumps(failure_of(error)))
     state, _ = core.step(core.begin(Limits(1)), inputs.Claimed(("cpu",), (LEASE,), 1), 0.0)
     _, todo = core.step(state, outcome(LEASE, message, "", ()), 1.0)
     (entry,) = [c for c in todo if isinstance(c, commands.Fail | commands.GiveBack)]

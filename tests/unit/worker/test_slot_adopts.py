@@ -8,7 +8,7 @@ from rushes.blobs.documents import read_document
 from rushes.blobs.port import ByteRange
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance
-from rushes.worker.slot import _adopt
+from rushes.worker.broker.attempt import adopt as _adopt
 from tests.memory_blobs import MemoryBlobs
 
 NAME = manifest_key("me", "k")

@@ -12,13 +12,13 @@ from rushes.domain.video import Footage, VideoFacts, VideoTrack
 from rushes.media.clips.encoding import ClipAudio, ClipWork, FullEncoder
 from rushes.media.clips.smart_cut import SmartCutWriter, find_cut_points
 from rushes.media.developing.hls import SegmentIndex
-from rushes.media.open import create_file
+from rushes.media.open import create_file, open_bytes
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
 Progress = Callable[[float], None]
 Part = tuple[Fraction, Fraction]  # start and end, in seconds of media time
-ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is asked for when it is read, if it is
+ProxyFile = tuple[Footage, SegmentIndex]  # the file is opened when it is read, if it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,26 +124,25 @@ def _concatenate(pieces: Sequence[ProxyFile], part: Part, out: Path) -> Path | N
     """
     headers: set[bytes] = set()
     with out.open("wb") as file:
-        for ask, layout in pieces:
+        for piece, layout in pieces:
             start, end = (moment / layout.base for moment in part)
             touched = [s for s in layout.segments if s.start < end and s.start + s.duration > start]
             if touched:
-                path = ask()
-                header = layout.init_segment(path)
-                file.write(header if not headers else b"")
-                headers.add(header)
-                _append_range(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
+                with open_bytes(piece) as opened:
+                    header = opened.read(layout.init)
+                    file.write(header if not headers else b"")
+                    headers.add(header)
+                    _append_range(file, opened, touched[0].offset, touched[-1].offset + touched[-1].length)
     if len(headers) > 1:
         raise BadMedia("the format of the proxy changes within the clip", "Cut the clip from the original.")
     return out if headers else None
 
 
-def _append_range(file: BinaryIO, path: Path, start: int, end: int) -> None:
+def _append_range(file: BinaryIO, piece: BinaryIO, start: int, end: int) -> None:
     """Segments that follow each other in a piece are one stretch of bytes."""
-    with path.open("rb") as piece:
-        piece.seek(start)
-        while (left := end - piece.tell()) > 0:
-            data = piece.read(min(left, 1 << 20))
-            if not data:
-                raise BadMedia("the proxy ends too early", "See: rushes verify --repair")
-            file.write(data)
+    piece.seek(start)
+    while (left := end - piece.tell()) > 0:
+        data = piece.read(min(left, 1 << 20))
+        if not data:
+            raise BadMedia("the proxy ends too early", "See: rushes verify --repair")
+        file.write(data)

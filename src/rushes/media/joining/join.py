@@ -87,7 +87,7 @@ class _FilmWriter:
         """All of it, in order of time."""
         scale, base = timescale(self._track.base), self._track.base
         frames = times = 0
-        stream = add_video_stream(self._film, parts[0].file(), layout)
+        stream = add_video_stream(self._film, parts[0].file, layout)
         shown = video_packets(parts, stream, base, self._zero, scale)
         rest = self._rest()
         self._film.metadata.update({"title": self._facts.title} if self._facts.title else {})

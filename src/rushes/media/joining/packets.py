@@ -3,12 +3,11 @@
 import heapq
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
 from itertools import chain
-from pathlib import Path
 
 from av.audio.stream import AudioStream
 from av.container import InputContainer, OutputContainer
@@ -106,12 +105,12 @@ def _shift_packet(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "
 class PieceFile:
     """A piece of the film and its span in ticks of the picture's time base."""
 
-    file: Callable[[], Path]  # asked for when it is read: copies of far pieces do not all fit on this machine
+    file: Footage  # opened when it is read: copies of far pieces do not all fit on this machine
     start: int
     end: int
 
 
-def add_video_stream(film: OutputContainer, piece: Path, layout: str) -> VideoStream:
+def add_video_stream(film: OutputContainer, piece: Footage, layout: str) -> VideoStream:
     """A stream like that of a piece, which says how two views lie in it.
 
     Only a reader sets that tag, so it takes the way through a header in memory.
@@ -158,7 +157,7 @@ def video_packets(
 def _packets(parts: Sequence[PieceFile], base: Fraction, zero: Fraction, scale: int) -> Iterator["Packet[VideoStream]"]:
     for part in parts:
         shift = int((part.start * base - zero) * scale)
-        with open_footage(part.file()) as piece:
+        with open_footage(part.file) as piece:
             for packet in piece.demux(video=0):
                 if packet.pts is not None and packet.dts is not None:
                     packet.pts, packet.dts = packet.pts + shift, packet.dts + shift

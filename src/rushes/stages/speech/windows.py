@@ -8,12 +8,13 @@ import wave
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from rushes.domain.keys import JSON
+from rushes.domain.video import Footage
 from rushes.engines.port import RATE, Pcm
+from rushes.media.open import open_bytes
 
 Range = tuple[int, int]
 Read = Callable[[int, int], Pcm]  # samples from, to
@@ -32,22 +33,22 @@ _MARGIN = 512 * 312  # 10 s: the VAD is recurrent and settles by then; it steps 
 class PcmFile:
     """A WAV file and how many samples it holds."""
 
-    path: Path
+    file: Footage
     samples: int
 
     def read(self, start: int, end: int) -> Pcm:
         """Samples as floats from -1 to 1, clipped to the file."""
         start, end = max(0, start), min(end, self.samples)
-        with wave.open(str(self.path), "rb") as w:
+        with open_bytes(self.file) as file, wave.open(file, "rb") as w:
             w.setpos(min(start, self.samples))
             raw = w.readframes(max(0, end - start))
         return np.frombuffer(raw, "<i2").astype(np.float32) / np.float32(32768)
 
 
-def open_pcm(path: Path) -> PcmFile:
+def open_pcm(file: Footage) -> PcmFile:
     """The pcm artifact, to be read by range."""
-    with wave.open(str(path), "rb") as w:
-        return PcmFile(path, w.getnframes())
+    with open_bytes(file) as opened, wave.open(opened, "rb") as w:
+        return PcmFile(file, w.getnframes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def sampled_frames(work: Work) -> Iterator[SampledFrame]:
     if track is None or not pack.manifest.artifacts:
         return
     chosen = sample(PackIndex.from_json(pack.json("frames.json")).frames, track)
-    with pack.path("frames.pack").open("rb") as file:
+    with pack.open("frames.pack") as file:
         for n, (kept, end) in enumerate(chosen):
             work.progress(n / len(chosen))
             yield SampledFrame(Span(kept.pts, end, track.base), decode_jpeg(read_frame(file, kept)))

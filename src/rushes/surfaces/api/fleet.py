@@ -94,11 +94,15 @@ def is_alive() -> dict[str, str]:
 
 @health.get("/readyz")
 def is_ready(library: LibraryDep) -> JSONResponse:
-    """Every part answers; without hints it is degraded: work goes on, only slower."""
+    """Every part answers; without hints it is degraded: work goes on, only slower.
+
+    `sandbox` says which layers confine the slots of this machine.
+    """
     said = library.health()
     away = {part for part, word in said.items() if word != "ok"}
     status = "not ready" if away - {HINTS} else "degraded" if away else "ready"
-    return JSONResponse({"status": status, "parts": said}, 503 if away - {HINTS} else 200)
+    doc = {"status": status, "parts": said, "sandbox": library.confinement()}
+    return JSONResponse(doc, 503 if away - {HINTS} else 200)
 
 
 @health.get("/metrics", response_class=PlainTextResponse)

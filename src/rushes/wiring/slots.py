@@ -1,0 +1,86 @@
+"""A home becomes slots: the command that starts one, what it is told, and what it may have."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from rushes.home import Home, version
+from rushes.settings import Settings, models_folder, own_model
+from rushes.worker.broker.attempt import Attempt, AttemptDeps
+from rushes.worker.child import ChildDeps
+from rushes.worker.sandbox import OFF, Confinement
+from rushes.worker.sandbox.environment import reduced
+
+_OWN_MODELS = ("speech", "text", "objects", "faces", "places", "depth")
+_TESSERACT = "tesseract"
+_LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")  # start programs that have libraries
+_TESSERACT_DATA = "/usr/share"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSettings:
+    """What a slot is told when it starts; no secret is among it."""
+
+    models: str
+    own_models: list[str]
+    threads: int
+    log_level: str
+    confinement: Confinement
+
+    def to_json(self) -> str:
+        """As one argument of a command."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "SlotSettings":
+        """The inverse of to_json."""
+        doc = json.loads(text)
+        return SlotSettings(**{**doc, "confinement": Confinement(**doc["confinement"])})
+
+
+def slot_process(home: Home, threads: int) -> ChildDeps:
+    """How slots of this home are started."""
+    s = home.settings
+    told = SlotSettings(str(models_folder(s)), _own_models(s), threads, s.log_level, confinement_of(s))
+    deps = AttemptDeps(home.blobs, home.original, version())
+    return ChildDeps(
+        argv=[sys.executable, "-P", "-m", "rushes.wiring", told.to_json()],
+        env=lambda scratch: _environment(s, scratch),
+        scratch=home.scratch,
+        attempt=lambda lease: Attempt(deps, lease),
+    )
+
+
+def confinement_of(s: Settings) -> Confinement:
+    """What a slot may have."""
+    tesseract = [found] if s.text_model == _TESSERACT and (found := shutil.which(_TESSERACT)) else []
+    read = [str(models_folder(s)), *(path for path in _own_models(s) if Path(path).is_absolute())]
+    return Confinement(
+        mode=s.sandbox,
+        read=[*read, _TESSERACT_DATA] if tesseract else read,
+        programs=[*_ffmpeg(), *tesseract, *(_LOADERS if tesseract else ())],
+        address_bytes=s.slot_address_gb << 30,
+        file_bytes=s.slot_file_gb << 30,
+        cpu_seconds=max(86_400, s.task_seconds * s.slot_tasks) * (os.cpu_count() or 1),
+    )
+
+
+def _environment(s: Settings, scratch: Path) -> Mapping[str, str]:
+    return os.environ if s.sandbox == OFF else reduced(os.environ, scratch)
+
+
+def _own_models(s: Settings) -> list[str]:
+    return [path for capability in _OWN_MODELS if (path := own_model(s, capability))]
+
+
+def _ffmpeg() -> Iterator[str]:
+    """The program in its wheel, or the one that is named instead; it is not started to find out."""
+    if named := os.environ.get("IMAGEIO_FFMPEG_EXE"):
+        yield from (str(Path(shutil.which(named) or named).resolve()), *_LOADERS)
+    elif (wheel := find_spec("imageio_ffmpeg")) and wheel.origin:
+        yield from map(str, Path(wheel.origin).parent.glob("binaries/ffmpeg-*"))

@@ -1,0 +1,71 @@
+"""The worker's side: answers what the slot asks about the task that it runs, and about no other."""
+
+import contextlib
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from rushes.domain.errors import NeverWorks
+from rushes.domain.keys import JSON
+from rushes.files import READ
+from rushes.worker.broker import channel
+from rushes.worker.broker.attempt import Attempt
+from rushes.worker.broker.failures import failure_of
+
+Answer = tuple[JSON, int | None]  # and a descriptor, which is closed when it has been passed
+
+
+class BrokerService:
+    """Serves one slot, from a thread of its own: a store that hangs holds up nobody else."""
+
+    def __init__(self, line: socket.socket, attempt: Callable[[], Attempt | None]) -> None:
+        self._line, self._attempt = line, attempt
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with self._line, contextlib.suppress(EOFError, OSError, ValueError):
+            while True:
+                ask, given = channel.receive(self._line)
+                reply, passed = self._answered(ask, given)
+                try:
+                    channel.send(self._line, reply, passed)
+                finally:
+                    if passed is not None:
+                        os.close(passed)
+
+    def _answered(self, ask: JSON, given: int | None) -> Answer:
+        try:
+            return self._do(ask, given)
+        except Exception as e:  # noqa: BLE001 - whatever it is, the attempt fails of it and not the worker
+            return {"failed": failure_of(e)}, None
+        finally:
+            if given is not None:
+                os.close(given)
+
+    def _do(self, ask: JSON, given: int | None) -> Answer:
+        attempt = self._attempt()
+        match (ask["verb"], attempt, given):
+            case ("put", Attempt(), int()):
+                blob = attempt.put(ask["owner"], _file(given))
+                return {"sha256": blob.sha256, "size": blob.size}, None
+            case ("open", Attempt(), None):
+                return {}, os.open(attempt.local(ask["owner"], str(ask["sha256"])), READ)
+            case ("original", Attempt(), None):
+                return {}, attempt.open_original()
+            case ("block", Attempt(), None):
+                return {}, os.open(attempt.block(int(ask["number"])), READ)
+            case ("commit", Attempt(), None):
+                attempt.commit(ask["outputs"])
+                return {}, None
+        raise NeverWorks("the slot asked for something that its task does not have")
+
+
+def _file(given: int) -> Path:
+    """What the slot passed, as a file to store: the very file that it could open, whatever has its name by now."""
+    if not stat.S_ISREG(os.fstat(given).st_mode):
+        raise NeverWorks("only a file can be stored")
+    return Path(f"/proc/self/fd/{given}")

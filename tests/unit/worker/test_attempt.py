@@ -1,0 +1,183 @@
+"""What a worker hands to a slot and what it stores of it: the slot is not believed."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rushes.blobs.documents import read_document
+from rushes.blobs.manifests import read_manifest
+from rushes.blobs.port import Blob
+from rushes.domain.errors import NeverWorks, SourceChanged, SourceMissing, StoreAway
+from rushes.domain.keys import manifest_key, video_id
+from rushes.domain.result import Artifact, Manifest, Provenance
+from rushes.domain.task import Lease
+from rushes.domain.video import Fingerprint
+from rushes.media.originals import LocalOriginal
+from rushes.stages.port import OutputDraft
+from rushes.worker.broker.attempt import Attempt, AttemptDeps
+from rushes.worker.broker.client import BorrowedBlobs, BorrowedOriginal, BrokerClient
+from rushes.worker.broker.service import BrokerService
+from tests.memory_blobs import MemoryBlobs
+
+KEY, PROBED = "a" * 40, "b" * 40
+FILM = b"the film"
+
+
+@dataclass
+class Desk:
+    """A task with one input and an original, and its slot's side of the line."""
+
+    folder: Path
+    blobs: MemoryBlobs
+    attempt: Attempt
+    client: BrokerClient
+    facts: Blob
+    video: str
+
+    @property
+    def borrowed(self) -> BorrowedBlobs:
+        return BorrowedBlobs(self.client, self.folder / "scratch")
+
+    def commit(self, *artifacts: Artifact, **facts: Any) -> None:
+        draft = OutputDraft(list(artifacts), 1, facts)
+        self.client.ask("commit", outputs={"film": asdict(draft)})
+
+    def artifact(self, blob: Blob, publish: str | None = None, size: int | None = None) -> Artifact:
+        return Artifact("film.mp4", blob.sha256, blob.size if size is None else size, "video/mp4", publish)
+
+
+def provenance() -> Provenance:
+    return Provenance("job", "probe", "p", "1", "f", "c", "i", 1)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    blobs, film = MemoryBlobs(), tmp_path / "film.mp4"
+    film.write_bytes(FILM)
+    (tmp_path / "scratch").mkdir()
+    facts = blobs.put("me", json.dumps({"sha256": "c" * 64}).encode())
+    probed = Manifest(PROBED, "facts", (Artifact("facts.json", facts.sha256, facts.size, "x"),), provenance())
+    blobs.create(manifest_key("me", PROBED), probed.to_bytes())
+    now = film.stat()
+    spec = {
+        "owner": "me",
+        "results": {"film": KEY},
+        "version": 1,
+        "span": None,
+        "options": {},
+        "models": {},
+        "profile": "",
+        "config_hash": "",
+        "inputs": {"probe.facts": [PROBED]},
+        "source": asdict(Fingerprint(str(film), now.st_size, now.st_mtime_ns, now.st_ino)),
+    }
+    lease = Lease("job.toy", 1, "job", "toy", None, "cpu", json.dumps(spec), 0, 0)
+    attempt = Attempt(AttemptDeps(blobs, partial(LocalOriginal, tmp_path), "0"), lease)
+    ours, theirs = socket.socketpair()
+    BrokerService(ours, lambda: attempt)
+    with theirs:
+        attempt.begin()
+        yield Desk(tmp_path, blobs, attempt, BrokerClient(theirs), facts, video_id("me", "c" * 64))
+
+
+def test_what_a_slot_saves_is_stored_and_committed_by_its_worker(desk: Desk) -> None:
+    file = desk.folder / "scratch" / "film.mp4"
+    file.write_bytes(b"x" * 3_000_000)
+    made = [desk.borrowed.put("me", file), desk.borrowed.put("me", b"small")]
+    desk.commit(*(desk.artifact(blob, f"films/{desk.video}/film.mp4") for blob in made), frames=5)
+    (result,) = desk.attempt.results
+    assert (result.key, result.size, result.count, result.publishes) == (KEY, 3_000_005, 1, True)
+    manifest = read_manifest(desk.blobs, "me", KEY)
+    assert [a.sha256 for a in manifest.artifacts] == [blob.sha256 for blob in made]
+    assert manifest.facts == {"frames": 5}
+
+
+def test_an_input_comes_by_descriptor_and_as_a_copy_where_a_name_is_needed(desk: Desk) -> None:
+    with desk.borrowed.open("me", desk.facts.sha256) as file:
+        assert json.load(file)["sha256"] == "c" * 64
+    copy = desk.borrowed.local("me", desk.facts.sha256)
+    assert copy.parent == desk.folder / "scratch"
+    assert json.loads(copy.read_text())["sha256"] == "c" * 64
+
+
+def test_a_blob_of_another_task_is_not_passed_and_not_named(desk: Desk) -> None:
+    other = desk.blobs.put("me", b"of another task")
+    with pytest.raises(NeverWorks, match="none of this task"):
+        desk.borrowed.open("me", other.sha256)
+    with pytest.raises(NeverWorks, match="none of this task"):
+        desk.commit(desk.artifact(other))
+    with pytest.raises(NeverWorks, match="another owner"):
+        desk.borrowed.put("you", b"mine")
+    assert read_document(desk.blobs, manifest_key("me", KEY)) is None
+
+
+def test_the_size_of_a_blob_is_what_was_stored(desk: Desk) -> None:
+    with pytest.raises(NeverWorks):
+        desk.commit(desk.artifact(desk.borrowed.put("me", b"small"), size=1))
+
+
+@pytest.mark.parametrize(
+    "name", ["results/me/aa/{key}.json", "videos/proxy/vid_other/index.m3u8", "{video}", "a/{video}"]
+)
+def test_a_slot_publishes_names_of_its_own_video_only(desk: Desk, name: str) -> None:
+    blob = desk.borrowed.put("me", b"small")
+    with pytest.raises(NeverWorks, match="not a name of this video"):
+        desk.commit(desk.artifact(blob, name.format(key=KEY, video=desk.video)))
+
+
+def test_a_slot_does_not_say_where_the_original_is(desk: Desk) -> None:
+    blob = desk.borrowed.put("me", b"small")
+    with pytest.raises(NeverWorks, match="another original"):
+        desk.commit(desk.artifact(blob), source={"path": "/etc/shadow", "size": 1, "mtime_ns": 1})
+
+
+def test_only_files_can_be_stored(desk: Desk) -> None:
+    heard, said = os.pipe()
+    try:
+        with pytest.raises(NeverWorks, match="only a file"):
+            desk.client.ask("put", heard, owner="me")
+    finally:
+        os.close(heard)
+        os.close(said)
+
+
+def test_the_original_is_opened_anew_each_time_and_checked(desk: Desk) -> None:
+    film = desk.folder / "film.mp4"
+    original = BorrowedOriginal("film.mp4", Fingerprint(str(film), len(FILM), 0), 0, desk.client)
+    with original.open() as one, original.open() as two:
+        assert one.read(3) + two.read() == b"the" + FILM
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.write(one.fileno(), b"x")
+    film.write_bytes(b"another film")
+    with pytest.raises(SourceChanged, match="has changed since"):
+        original.open()
+    film.unlink()
+    film.symlink_to("/etc/hostname")
+    with pytest.raises(SourceMissing):
+        original.open()
+
+
+def test_what_fails_at_the_worker_is_raised_in_the_slot_as_what_it_is(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> Blob:
+        raise StoreAway("the bucket does not answer", "Wait.")
+
+    monkeypatch.setattr(desk.blobs, "put", away)
+    with pytest.raises(StoreAway, match="does not answer") as raised:
+        desk.borrowed.put("me", b"small")
+    assert raised.value.advice == "Wait."
+
+
+def test_what_is_missing_is_said_before_anything_is_committed(desk: Desk) -> None:
+    with pytest.raises(NeverWorks, match="did not save: film"):
+        desk.client.ask("commit", outputs={})
+    with pytest.raises(NeverWorks, match="does not have"):
+        desk.client.ask("read_ledger")
