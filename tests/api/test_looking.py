@@ -273,7 +273,7 @@ def test_paths_are_kept_checked_and_scanned(server: Serving, film: Path) -> None
 def test_health_and_metrics_tell_the_state_of_every_part(server: Serving) -> None:
     assert server.get("/healthz") == {"status": "ok"}
     ready = server.get("/readyz")
-    assert set(ready["parts"]) == {"ledger", "records", "blobs", "index"}
+    assert set(ready["parts"]) >= {"ledger", "records", "blobs", "index", "hints"}
     assert set(ready["sandbox"]) >= {"environment", "limits", "network", "capabilities", "files", "calls"}
     metrics = server.http.get("/metrics").text
     assert 'rushes_http_requests_total{method="GET",status="200"}' in metrics

@@ -77,9 +77,7 @@ class Bench:
                 argv=[sys.executable, "-S", str(Path(__file__).with_name("toy_slot.py"))],
                 env=lambda _scratch: {**os.environ, **self.env},
                 scratch=self.folder / "scratch",
-                attempt=lambda lease: _ToyAttempt(
-                    AttemptDeps(self.blobs, partial(LocalOriginal, self.folder), "0"), lease
-                ),
+                attempt=partial(_ToyAttempt, AttemptDeps(self.blobs, partial(LocalOriginal, self.folder), "0")),
             ),
             limits=limits,
             new_incarnation=self._new_incarnation,

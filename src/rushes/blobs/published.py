@@ -35,7 +35,7 @@ def _has_name(blobs: Blobs, owner: str, artifact: Artifact, name: str) -> bool:
     """Two takes of a video share names: the bytes of any other blob are right as well."""
     if blobs.read(name, 0, 0) is None:
         return False
-    if blobs.folder and Path(address(blobs, name)).samefile(blobs.local(owner, artifact.sha256)):
+    if str(blobs.folder) == blobs.root and Path(address(blobs, name)).samefile(blobs.local(owner, artifact.sha256)):
         return True
     found = _sha256_of(blobs, name)
     return found == artifact.sha256 or blobs.stat(owner, found) is not None

@@ -302,10 +302,8 @@ class Shell:
         if not self.state.has_space:
             self._check_disk_space()
         self._slots.check(self._deps.slot_memory)
-        if folder_identity(self._deps.child.scratch.parent) != self._home:
-            self._leave_because(
-                WrongHome(f"{self._deps.child.scratch.parent} is gone", "Start a worker in another home.")
-            )
+        if folder_identity(home := self._deps.child.scratch.parent) != self._home:
+            self._leave_because(WrongHome(f"{home} is gone", "Start a worker in another home."))
         if self._deps.retention and now >= self._retention_at and self.state.drain_until is None:
             self._retention_at = now + RETENTION_SECONDS
             self._retention.run(partial(self._guard_background, self._clear_up, self._deps.retention), "retention")

@@ -121,5 +121,5 @@ def test_ffmpeg_reads_the_descriptor_that_was_checked(tmp_path: Path) -> None:
     film = plain(tmp_path / "film.mp4")
     with open_footage(taken_in(tmp_path, film)) as container:
         film.unlink()
-        assert container.name.startswith("file:/proc/self/fd/")
+        assert container.name == "fd:"
         assert sum(1 for _ in container.demux(video=0)) > 10
