@@ -76,7 +76,7 @@ def eyes(tmp_path_factory: pytest.TempPathFactory) -> Reference:
 def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Reference) -> None:
     _, reference, points = toys
     assert reference.bad == ()
-    assert set(points) == set(TOY_POINTS)
+    assert set(points) >= set(TOY_POINTS)
 
 
 @pytest.mark.parametrize("point", TOY_POINTS)
