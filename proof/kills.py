@@ -122,7 +122,7 @@ def disturbed(
         code, said = drive(folder, film, start, **armed, **env)
         if code != -signal.SIGKILL:
             break
-        held.append(_held(folder / "home"))
+        held.append(held_leases(folder / "home"))
     else:
         code, said = drive(folder, film, start, **env)
     bad = [] if code == 0 else [f"exit {code}: {said[-500:]}"]
@@ -143,7 +143,8 @@ def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> Sequen
     return [f"not the same bytes: {name}" for name in names if expected.get(name) != found.get(name)]
 
 
-def _held(home: Path) -> int:
+def held_leases(home: Path) -> int:
+    """Tasks that are leased, of a run that died."""
     opened = open_home(home, create=False)
     held = len(opened.ledger.tasks(state=TaskState.LEASED).rows)
     opened.close()
