@@ -28,7 +28,8 @@ What `scripts/prove` printed, and nothing else: each section is one command with
 and the load average before it began. `scripts/prove NAME` runs one again. What the figures mean: [figures](figures.md).
 
 The kills of `proof.chaos` run on toy stages, so that thousands of them fit into an hour. `proof.real_recipe` kills
-the real ones at random moments; `tests/acceptance/test_kills.py`, run by `scripts/test`, kills them at named ones. `aws` is an emulator of DynamoDB, SQS and S3.
+the real ones at random moments; `tests/acceptance/test_kills.py`, run by `scripts/test`, kills them at named ones.
+`aws` is an emulator of DynamoDB, SQS and S3.
 """
 
 
