@@ -1,6 +1,8 @@
 """What readers ask of DynamoDB costs what it answers, not all there ever was."""
 
+import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,12 @@ import pytest
 from ledger_kit import BROKEN, Clock, claim, done, film, new_job, opened, worker
 
 from rushes.aws.client import Service
-from rushes.domain.task import TaskState
+from rushes.domain.event import EventType
+from rushes.domain.job import Job, JobState
+from rushes.domain.task import Task, TaskState
 from rushes.ledger.dynamodb import DynamoLedger
+from rushes.ledger.pages import every
+from rushes.ledger.port import Page
 
 JOBS = [new_job(str(n)) for n in range(3)]
 
@@ -77,3 +83,47 @@ def test_a_batch_of_log_lines_reads_one_item_however_many_there_are(service: Ser
     before = service.requests["query"]
     ledger.log(task, 1, 101, ["101"])
     assert (sizes, service.requests["query"] - before) == ([1], 1)
+
+
+def everything(ledger: DynamoLedger) -> object:
+    """All lists that readers and sweeps ask for."""
+    jobs = [ledger.jobs(JOBS[0].owner, state).rows for state in (None, *JobState)]
+    tasks = [ledger.tasks(state=state).rows for state in (None, *TaskState)]
+    events = [ledger.events(new.id) for new in JOBS]
+    logs = [ledger.events(new.id, types={EventType.LOG}, task=f"{new.id}.develop.00000") for new in JOBS]
+    swept = ledger.sweep()
+    return jobs, tasks, events, logs, sorted(ledger.changed()[0]), ledger.workers(), swept
+
+
+def test_every_list_is_read_to_its_end_however_short_a_page_is(service: Service, ledger: DynamoLedger) -> None:
+    """DynamoDB ends a page at 1 MB, in the middle of any list; here at two items."""
+    worker(ledger, "w2")
+    (lease,) = claim(ledger, "w2", hinted=[f"{JOBS[2].id}.develop.00000"])
+    for n in range(5):
+        ledger.log(lease.task, lease.fence, 10 * n + 1, [f"line {n}"])
+        worker(ledger, f"more{n}")
+    ledger.fail("w2", lease.task, lease.fence, BROKEN, 60.0)
+    whole = everything(ledger)
+
+    def shorten(params: Any, **_: Any) -> None:
+        asked = json.loads(params["body"])
+        params["body"] = json.dumps({**asked, "Limit": min(2, asked.get("Limit", 2))}).encode()
+
+    aws_kit.hook(service, "before-call.dynamodb.Query", shorten)
+    assert everything(ledger) == whole
+
+
+def page_of_jobs(ledger: DynamoLedger, limit: int, cursor: str) -> Page[Job]:
+    return ledger.jobs(JOBS[0].owner, cursor=cursor, limit=limit)
+
+
+def page_of_tasks(ledger: DynamoLedger, limit: int, cursor: str) -> Page[Task]:
+    return ledger.tasks(cursor=cursor, limit=limit)
+
+
+def test_pages_of_jobs_and_tasks_are_all_of_them_however_short(ledger: DynamoLedger) -> None:
+    for limit in (1, 2, 3, 100):
+        jobs = every(partial(page_of_jobs, ledger, limit))
+        assert [job.id for job in jobs] == [new.id for new in reversed(JOBS)]
+        tasks = every(partial(page_of_tasks, ledger, limit))
+        assert [task.id for task in tasks] == [task.id for task in ledger.tasks().rows]

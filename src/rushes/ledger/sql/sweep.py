@@ -21,7 +21,8 @@ def sweep(tx: Transaction, limit: int, paid: Sequence[Debt], is_gone: IsGone) ->
     """Release, flip, strike out; answer what is owed."""
     over = ended_workers(tx, is_gone)
     if over:
-        tx.run("end_workers", now=tx.awake, numbers=over, gone=over)
+        gone = [number for number, is_gone in over.items() if is_gone]
+        tx.run("end_workers", now=tx.awake, numbers=list(over), gone=gone)  # one that has renewed since stays
     released = _release(tx, limit)
     tx.run("end_backoffs", now=tx.now)
     tx.run("drop_stale_drafts")
@@ -38,9 +39,10 @@ def found(tx: Transaction, limit: int, released: int = 0) -> SweepResult:
     return SweepResult(_ready(tx, limit), debts, released, None if due is None else due - tx.now)
 
 
-def ended_workers(tx: Transaction, is_gone: IsGone) -> list[int]:
-    """The numbers of workers whose lease is over, or whose process is gone."""
-    return [row[0] for row in tx.all("workers") if row[11] <= tx.awake or is_gone(incarnation(row))]
+def ended_workers(tx: Transaction, is_gone: IsGone) -> dict[int, bool]:
+    """The numbers of workers whose lease is over or whose process is gone, and whether it is gone."""
+    rows = [(row, is_gone(incarnation(row))) for row in tx.all("workers")]
+    return {row[0]: gone for row, gone in rows if gone or row[11] <= tx.awake}
 
 
 def _release(tx: Transaction, limit: int) -> int:
