@@ -55,7 +55,8 @@ class StubEngine:
         corners = _corners(picture)
         middle = tuple((a + b) / 2 for a, b in zip(corners[0], corners[2], strict=True))
         embeddings = [tuple(float(w == word) for w in _WORDS) for word in _words_in(picture)]
-        return [port.Face(0.9, corners[0] + corners[2], (*corners, middle), embedding) for embedding in embeddings]
+        box, points = corners[0] + corners[2], (*corners, middle)
+        return [port.Face(0.9, box, points, embedding, 100.0) for embedding in embeddings]
 
     def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
         """A scene class for every picture that is not plain."""

@@ -60,7 +60,8 @@ class Film:
         for second in range(start, end):
             wobble = 0.05 * ((second * 7 + self.number) % 5 - 2)
             direction = np.array(_FACES[who], np.float64) + wobble * np.array([0.3, 0.2, -0.3, 1.0])
-            seen = Observation("face", _second(second), "", 0.9, box=(x, 0.2, 0.1, 0.2), extra={"row": len(self.faces)})
+            extra = {"row": len(self.faces), "points": [[x, 0.25], [x + 0.05, 0.25]], "eyes": 40, "sharpness": 100}
+            seen = Observation("face", _second(second), "", 0.9, box=(x, 0.2, 0.1, 0.2), extra=extra)
             self.faces.append((seen, tuple(direction / np.linalg.norm(direction))))
         return self
 

@@ -188,6 +188,25 @@ def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
         assert library.search("person:bert").total == 2
 
 
+def test_a_name_keeps_the_id_and_capitals_make_no_other_person(tmp_path: Path) -> None:
+    with _small(tmp_path) as library:
+        ids = {tuple(p.videos): p.id for p in library.people.all()}
+        anna, bert = ids["vid_film01", "vid_film10"], ids["vid_film02", "vid_film09", "vid_film10"]
+        library.people.name(anna, "Anna")
+        assert {p.name: p.id for p in library.people.all()} == {"Anna": anna, "": bert}
+        library.people.name(anna, "Anna K")  # the id that the first command was given
+        library.people.name(bert, "anna k")
+        (both,) = library.people.all()
+        assert both.name == "Anna K"
+        for id in (anna, bert):
+            library.people.hide(id)
+            assert library.people.all() == []
+            library.people.hide(id, hidden=False)
+        library.people.undo()
+        library.reindex()
+        assert [p.id for p in library.people.all(hidden=True)] == [both.id]
+
+
 def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
         states = [library.people.all(hidden=True)]

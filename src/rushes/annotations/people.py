@@ -61,7 +61,7 @@ class People:
         if not name.strip():
             raise Refused("a name needs at least one letter", 'For example: rushes people name per_7f3k "Anna"')
         person = self._one(who)
-        said = _said_of(self.home, person, {"name": name.strip(), "person": ""})
+        said = _said_of(self.home, person, {"name": name.strip()})
         _edit(self.home, f"{_called(person)} was named {name.strip()}", said)
 
     def merge(self, who: str, into: str) -> None:
@@ -86,17 +86,17 @@ class People:
         rest = [t for t in person.tracks if t is not there[0]]
         if not rest:
             raise Refused(f"{_called(person)} has only this appearance, so it cannot be split")
-        new = name.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
-        said = _at(there[0], {"name": name.strip(), "person": "" if name.strip() else new})
+        new = "per_" + short(["split", *_anchor(there[0]).values()])
+        said = _at(there[0], {"name": name.strip(), "person": new})
         if not any(_stands_on(mark, track) for mark in _marks_of(self.home, person) for track in rest):
             said |= _at(max(rest, key=_clearest), _label(person))
-        _edit(self.home, f"one face of {_called(person)} was separated as {new}", said)
-        return new
+        _edit(self.home, f"one face of {_called(person)} was separated as {name.strip() or new}", said)
+        return name.strip() or new
 
     def hide(self, who: str, *, hidden: bool = True) -> None:
         """Leave a person out of lists and searches, or show them again."""
         person = self._one(who)
-        said = _said_of(self.home, person, {**_label(person), "hidden": hidden})
+        said = _said_of(self.home, person, {"hidden": hidden})
         _edit(self.home, f"{_called(person)} was {'hidden' if hidden else 'shown again'}", said)
 
     def undo(self) -> str:
@@ -121,7 +121,7 @@ class People:
 
     def _one(self, who: str) -> Person:
         known = self.with_tracks()
-        exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
+        exact = [p for p in known if who in (p.id, p.name, *p.aliases) or f"per_{who}" in (p.id, *p.aliases)]
         some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
         if len(some) != 1 or not who:
             many = f"{len(some)} people match {who!r}" if some else f"no person named {who[:60]!r}"
@@ -142,7 +142,7 @@ def marks_in(home: Home, video: str) -> dict[str, _Doc]:
 def _said_of(home: Home, person: Person, what: _Doc) -> dict[str, _Doc]:
     """At every place where something was said of a person, or at its clearest face if nothing was."""
     said = {record.id: {**record.doc, **what} for record in _marks_of(home, person)}
-    return said or _at(max(person.tracks, key=_clearest), what)
+    return said or _at(max(person.tracks, key=_clearest), {**_label(person), **what})
 
 
 def _at(track: Track, what: _Doc) -> dict[str, _Doc]:
@@ -151,7 +151,7 @@ def _at(track: Track, what: _Doc) -> dict[str, _Doc]:
 
 
 def _label(person: Person) -> _Doc:
-    return {"name": person.name, "person": "" if person.name else person.id}
+    return {"name": person.name, "person": person.id}
 
 
 def _called(person: Person) -> str:
@@ -159,7 +159,7 @@ def _called(person: Person) -> str:
 
 
 def _marks_of(home: Home, person: Person) -> list[Record]:
-    return [r for r in home.all_records(PERSON) if FaceLabel.from_doc(r.doc).identity == person.id]
+    return [r for r in home.all_records(PERSON) if FaceLabel.from_doc(r.doc).identity == person.identity]
 
 
 def _stands_on(record: Record, track: Track) -> bool:

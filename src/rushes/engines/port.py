@@ -73,12 +73,13 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """A face with its five landmarks and its embedding (of length one)."""
+    """A face with its five landmarks (eyes first) and its embedding (of length one)."""
 
     confidence: float
     box: tuple[float, ...]
     points: tuple[tuple[float, ...], ...]
     embedding: tuple[float, ...]
+    sharpness: float  # variance of the Laplacian of the aligned face: below 10 it is a blur
 
 
 class SpeechEngine(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
-from rushes.domain.errors import NotFound, RushesError, SourceMissing
+from rushes.domain.errors import NeverWorks, NotFound, RushesError, SourceMissing
 from rushes.domain.job import Job
 from rushes.domain.keys import task_id
 from rushes.domain.result import Manifest
@@ -100,5 +100,5 @@ def list_originals(home: Home, video: Video) -> Iterator[Original]:
     for job in video.jobs:
         try:
             yield Original(job, _spec(home, home.ledger.job(job)))
-        except NotFound:  # the index lags behind
+        except (NotFound, NeverWorks):  # the index lags behind, or its request cannot be read
             continue

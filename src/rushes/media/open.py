@@ -160,7 +160,7 @@ def check_rate(rate: int, limits: Limits = LIMITS) -> None:
         raise BadMedia(f"its audio has {rate} samples a second; only {between} can be read")
 
 
-def clean_text(text: str) -> str:
+def short_text(text: str) -> str:
     """A text of a file as it may be kept: short, and only characters that can be shown."""
     shown = "".join(c if c.isprintable() else " " for c in text[: 4 * _TEXT_LENGTH])
     return " ".join(shown.split())[:_TEXT_LENGTH]

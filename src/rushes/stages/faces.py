@@ -1,10 +1,14 @@
 """Faces in the sampled frames of a chunk, and the embeddings by which people are told apart."""
 
+import math
+
 import numpy as np
 
+from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.vision import input_side, pack_embeddings
+from rushes.engines.port import Face
 from rushes.stages.port import Work
 from rushes.stages.vision.samples import FRAMES, relative_points, sampled_frames
 
@@ -14,11 +18,11 @@ class Faces:
 
     spec = StageSpec(
         "faces",
-        1,
+        2,
         Scope.CHUNK,
         ("faces",),
         FRAMES,
-        options={"profile": "balanced", "min_confidence": 0.7},
+        options={"profile": "balanced", "min_confidence": 0.85},
         models=("faces",),
     )
 
@@ -29,9 +33,14 @@ class Faces:
         embeddings: list[tuple[float, ...]] = []
         for frame in sampled_frames(work):
             for face in work.engine.detect_faces(work.models["faces"], frame.picture, least, side):
-                extra = {"row": len(rows), "points": relative_points(face.points, frame.picture)}
+                extra = {"row": len(rows), "points": relative_points(face.points, frame.picture), **quality(face)}
                 rows.append(frame.observation("face", "", face.confidence, face.box, extra=extra))
                 embeddings.append(face.embedding)
         dimensions = len(embeddings[0]) if rows else 0
         work.save_observations("faces", "faces.jsonl", rows, kinds=["face"], dimensions=dimensions)
         work.save("faces", "embeddings.f16", pack_embeddings(np.array(embeddings)), "application/octet-stream")
+
+
+def quality(face: Face) -> dict[str, JSON]:
+    """What tells whether a face can be recognised: the distance of its eyes in pixels, and how sharp it is."""
+    return {"eyes": round(math.dist(*face.points[:2]), 1), "sharpness": round(face.sharpness, 1)}

@@ -14,6 +14,7 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.models.vision import SAME_PERSON, pack_embeddings, unpack_embeddings
 from rushes.engines.port import Picture
+from rushes.index.people.face_clustering import MIN_SHARPNESS
 from tests.unit.vision_films import MEDIA, MODELS, SLIDE, eyes, photo, plain
 
 
@@ -57,6 +58,14 @@ def test_a_face_is_found_and_known_again_at_another_size() -> None:
     assert [round(edge / 20) for edge in large.box] == [round(edge / 10) for edge in small.box]
     assert np.dot(large.embedding, small.embedding) > SAME_PERSON
     assert eyes().detect_faces(MODELS["faces"], photo("chelsea.jpg"), 0.7, 960) == []
+
+
+def test_a_blurred_face_is_not_sharp() -> None:
+    picture = photo("astronaut.jpg")
+    (sharp,) = eyes().detect_faces(MODELS["faces"], picture, 0.7, 960)
+    (blurred,) = eyes().detect_faces(MODELS["faces"], resize(resize(picture, 64, 64), 512, 512), 0.5, 960)
+    assert sharp.sharpness > 10 * MIN_SHARPNESS
+    assert blurred.sharpness < MIN_SHARPNESS
 
 
 def test_a_small_face_in_a_large_picture_is_found_by_tiles() -> None:

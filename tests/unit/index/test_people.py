@@ -4,14 +4,16 @@ import random
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
+from rushes.engines.models.vision import pack_embeddings
 from rushes.index.changes import Track
 from rushes.index.people import FaceLabel, Person
-from rushes.index.people.face_clustering import persons, tracks_of
+from rushes.index.people.face_clustering import is_clear, persons, tracks_of, with_embeddings
 
 BOX = (0.4, 0.2, 0.1, 0.2)
 
@@ -83,3 +85,55 @@ def test_two_with_one_name_are_one_and_one_with_two_names_is_two() -> None:
 def test_another_models_faces_are_nobodys() -> None:
     other = Track("d", Span(0, 1, Fraction(1)), BOX, ((Span(0, 1, Fraction(1)), BOX, 0.9),), np.ones(4, "f4").tobytes())
     assert len(persons([*_library(), other], [])) == 4
+
+
+def test_names_that_differ_in_capitals_or_spaces_are_one_person() -> None:
+    anna, also = (
+        FaceLabel("a", 0, 1_000_000, BOX, "Anna Karenina"),
+        FaceLabel("c", 0, 1_000_000, BOX, "anna  KARENINA "),
+    )
+    assert _who(persons(_library(), [anna, also])) == {"Anna Karenina": [("a", 0), ("b", 3), ("c", 0)]}
+    assert persons(_library(), [also, anna]) == persons(_library(), [anna, also])
+
+
+def test_a_named_person_keeps_the_id_that_it_had() -> None:
+    before = {p.tracks: p.id for p in persons(_library(), [])}
+    (named,) = [
+        p for p in persons(_library(), [FaceLabel("b", 3_000_000, 4_000_000, BOX, "Anna", "per_had")]) if p.name
+    ]
+    assert named.id == "per_had"
+    others = [p for p in persons(_library(), []) if p.tracks != named.tracks]
+    assert all(before[p.tracks] == p.id for p in others)
+
+
+def test_two_that_become_one_by_name_are_found_by_both_ids() -> None:
+    one, other = FaceLabel("a", 0, 1_000_000, BOX, "Anna", "per_b"), FaceLabel("c", 0, 1_000_000, BOX, "Anna", "per_a")
+    (anna,) = [p for p in persons(_library(), [one, other]) if p.name]
+    assert {anna.id, *anna.aliases} == {"per_a", "per_b"}
+
+
+def test_no_two_people_have_one_id() -> None:
+    """A face that gave a person its id may belong to another group later."""
+    taken = {p.id for p in persons(_library(), []) if p.tracks[0].video == "c"}.pop()
+    found = persons(_library(), [FaceLabel("a", 0, 1_000_000, BOX, "Anna", taken)])
+    assert len({p.id for p in found}) == len(found) == 3
+
+
+def _quality(confidence: float = 0.9, eyes: float = 40, apart: float = 0.4, sharpness: float = 200) -> Observation:
+    box = (0.4, 0.2, 0.1, 0.2)
+    points = [[0.42, 0.25], [0.42 + apart * box[2], 0.25]]
+    extra = {"row": 0, "points": points, "eyes": eyes, "sharpness": sharpness}
+    return Observation("face", Span(0, 1, Fraction(1)), "", confidence, box=box, extra=extra)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"confidence": 0.84}, {"eyes": 12.0}, {"apart": 0.2}, {"sharpness": 5.0}], ids=lambda bad: next(iter(bad))
+)
+def test_what_cannot_be_recognised_joins_no_group(bad: dict[str, float]) -> None:
+    data = pack_embeddings(np.array([_embedding(1, 0)]))
+    assert len(with_embeddings([_quality()], data, 8)) == 1
+    assert with_embeddings([_quality(**bad)], data, 8) == []
+
+
+def test_a_face_without_measures_of_its_quality_joins_no_group() -> None:
+    assert not is_clear(Observation("face", Span(0, 1, Fraction(1)), "", 0.9, box=BOX, extra={"row": 0}))

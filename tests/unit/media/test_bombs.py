@@ -13,7 +13,7 @@ import pytest
 from rushes.domain.errors import BadMedia, OverBudget
 from rushes.media import budget as budgets
 from rushes.media.budget import Budget, MeteredReader, run_within
-from rushes.media.open import Limits, clean_text
+from rushes.media.open import Limits, short_text
 from rushes.media.reading.probe import probe
 from tests.hostile.containers import flac, in_segment, matroska_tags, titled, vorbis_comments, wav
 from tests.unit.media_files import Film, make, plain
@@ -150,7 +150,7 @@ def test_a_long_title_is_cut(tmp_path: Path) -> None:
     ],
 )
 def test_texts_of_files_are_kept_short_and_printable(given: str, kept: str) -> None:
-    assert clean_text(given) == kept
+    assert short_text(given) == kept
 
 
 @pytest.mark.parametrize("language", ["x" * 100_000, "en\nus", "../../etc"])

@@ -11,8 +11,8 @@ from rushes.engines.models.languages import bcp47
 
 _METRES = "fastdepth"  # the only one of the manifest; others mostly give inverse depth
 MEANINGS = ("auto", "depth", "inverse")
-# Faces of one person have a cosine of 0.65 and more, of two people 0.33 and less (10 faces of 4 people).
-SAME_PERSON = 0.45
+# Clear faces of one person have a cosine of 0.63 and more, of two people 0.33 and less (benchmarks/faces.py).
+SAME_PERSON = 0.48
 _FLOAT16 = np.dtype("<f2")
 # By profile, the longer side of the picture in which lines of text or small faces are searched. For text, CPU-seconds
 # and characters wrong on ten frames (1252): tiny 736: 0.14, 5; tiny 960: 0.19, 2; small 736: 0.41, 2; small 960: 0.52,

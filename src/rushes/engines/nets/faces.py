@@ -45,10 +45,19 @@ class Faces:
 
     def _face(self, picture: Picture, row: Boxes) -> Face:
         points = row[5:].reshape(5, 2)
-        fc1 = self._embedder.run(_align(picture, points).transpose(2, 0, 1)[None])[0][0]
+        aligned = _align(picture, points)
+        fc1 = self._embedder.run(aligned.transpose(2, 0, 1)[None])[0][0]
         box = np.clip(row[:4], 0, [picture.shape[1], picture.shape[0]] * 2)
         embedding = fc1 / max(float(np.linalg.norm(fc1)), 1e-9)
-        return Face(float(row[4]), tuple(box.tolist()), tuple(map(tuple, points.tolist())), tuple(embedding.tolist()))
+        landmarks = tuple(map(tuple, points.tolist()))
+        return Face(float(row[4]), tuple(box.tolist()), landmarks, tuple(embedding.tolist()), _sharpness(aligned))
+
+
+def _sharpness(aligned: Floats) -> float:
+    """The variance of the Laplacian."""
+    gray = aligned.mean(axis=2)
+    around = gray[:-2, 1:-1] + gray[2:, 1:-1] + gray[1:-1, :-2] + gray[1:-1, 2:]
+    return float((around - 4 * gray[1:-1, 1:-1]).var())
 
 
 def _tiles(picture: Picture, side: int) -> Iterator[tuple[Picture, float, Points, Boxes]]:

@@ -1,9 +1,10 @@
 """People: who is seen when, and what people said about faces."""
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rushes.domain.keys import JSON, short
+from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.index.changes import Box, Track, box_of
 
@@ -14,14 +15,17 @@ PERSON = "person_name"  # records of this kind say whose a face is: doc = an anc
 
 @dataclass(frozen=True, slots=True)
 class FaceLabel:
-    """What somebody said of a face: whose it is, by name or as one with others, or that it is nobody."""
+    """What somebody said of a face: whose it is, by name or as one with others, or that it is nobody.
+
+    `person` is the id that it had then: commands and links that name it still find it.
+    """
 
     video: str
     start_us: int
     end_us: int
     box: Box | None
     name: str = ""
-    person: str = ""  # faces with the same are one person, though nobody knows the name
+    person: str = ""  # faces with the same are one person, where nobody knows the name
     hidden: bool = False
 
     @staticmethod
@@ -33,8 +37,8 @@ class FaceLabel:
 
     @property
     def identity(self) -> str:
-        """Labels with the same mean the same person."""
-        return person_id(self.name) if self.name else self.person
+        """Labels with the same mean the same person; capitals and spaces make no other name."""
+        return identity_of(self.name, self.person)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,12 @@ class Person:
     name: str
     hidden: bool
     tracks: tuple[Track, ...]
+    aliases: tuple[str, ...] = ()  # other ids that it had
+
+    @property
+    def identity(self) -> str:
+        """As the labels of its faces say."""
+        return identity_of(self.name, self.id)
 
     def lines(self) -> Iterable[tuple[str, Observation]]:
         """When and where it is seen: the video, and a row for each look."""
@@ -54,6 +64,7 @@ class Person:
                 yield track.video, Observation(KIND, span, self.name or self.id, sure, box=box, extra=extra)
 
 
-def person_id(name: str) -> str:
-    """The id of everybody who is called so."""
-    return "per_" + short(name)
+def identity_of(name: str, person: str) -> str:
+    """What everybody who is called so has in common, or who has no name and that id."""
+    folded = unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
+    return f"name:{folded}" if folded else person

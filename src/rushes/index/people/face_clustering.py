@@ -18,13 +18,29 @@ from rushes.index.changes import Box, Track
 from rushes.index.people import FaceLabel, Person
 
 Floats = NDArray[np.float32]
+# Measured by benchmarks/faces.py on 62 detections: the clear faces pass, no blur and nothing that is no face.
+MIN_CONFIDENCE = 0.87  # things that are no faces: up to 0.84
+MIN_EYES = 16.0  # pixels between the eyes; the net was trained with 35
+MIN_APART = 0.28  # of the width of the face; else one eye is hidden
+MIN_SHARPNESS = 25.0  # blurs: up to 5; faces: from 113
 _GAP = Fraction(3, 2)  # seconds: looks are one apart, and a face may be overlooked in one
 
 
+def is_clear(face: Observation) -> bool:
+    """Whether a face can be recognised: sure, large and sharp enough, and seen with both eyes.
+
+    What fails is a blur or no face: a cartoon animal, a hand, a lamp. Embeddings of such things are like anybody's.
+    """
+    points = face.extra.get("points") or [[0, 0], [0, 0]]
+    apart = abs(points[1][0] - points[0][0]) / max(face.box[2], 1e-6) if face.box else 0.0
+    eyes, sharpness = float(face.extra.get("eyes", 0)), float(face.extra.get("sharpness", 0))
+    return face.confidence >= MIN_CONFIDENCE and eyes >= MIN_EYES and apart >= MIN_APART and sharpness >= MIN_SHARPNESS
+
+
 def with_embeddings(faces: Iterable[Observation], data: bytes, dimensions: int) -> list[tuple[Observation, Floats]]:
-    """Faces with their embeddings."""
+    """The clear ones of these faces with their embeddings."""
     rows = unpack_embeddings(data, dimensions)
-    return [(face, np.asarray(rows[int(face.extra["row"])], np.float32)) for face in faces if face.box]
+    return [(face, np.asarray(rows[int(face.extra["row"])], np.float32)) for face in faces if is_clear(face)]
 
 
 def tracks_of(video: str, faces: Sequence[tuple[Observation, Floats]]) -> list[Track]:
@@ -77,17 +93,35 @@ def persons(tracks: Sequence[Track], labels: Iterable[FaceLabel]) -> list[Person
     ordered = sorted(tracks, key=lambda t: (t.video, t.span.start_us, t.box))
     embeddings = _embeddings(ordered)
     said = {n: label for label in labels if (n := _labelled(ordered, label)) is not None and label.identity}
+    ids, names = _ids(said.values()), _names(said.values())
     groups: dict[str, list[int]] = defaultdict(list)
     for cluster in _clusters(embeddings):
         for label, some in _split_by_labels(cluster, embeddings, said).items():
             groups[label or _first_id(ordered, some)] += some
-    names = {label.identity: label.name for label in said.values() if label.name}
     hidden = {label.identity for label in said.values() if label.hidden}
-    found = [
-        Person(id, names.get(id, ""), id in hidden, tuple(ordered[n] for n in sorted(some)))
-        for id, some in groups.items()
-    ]
+    found, taken = [], {id for known in ids.values() for id in known}
+    for key, some in groups.items():
+        id, *aliases = ids.get(key) or [key if key not in taken else "per_" + short(key)]
+        tracks = tuple(ordered[n] for n in sorted(some))
+        found.append(Person(id, names.get(key, ""), key in hidden, tracks, tuple(aliases)))
     return sorted(found, key=lambda p: (not p.name, p.name, -len(p.tracks), p.id))
+
+
+def _ids(labels: Iterable[FaceLabel]) -> dict[str, list[str]]:
+    """The ids of each identity: those that its faces had when something was said of them, else one of its own."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for label in labels:
+        found[label.identity] |= {label.person} if label.person else set()
+    return {identity: sorted(ids) or ["per_" + short(identity)] for identity, ids in found.items()}
+
+
+def _names(labels: Iterable[FaceLabel]) -> dict[str, str]:
+    """The name of each identity; of two ways to write it the first in order, whoever came first."""
+    return {label.identity: label.name for label in sorted(labels, key=_name, reverse=True) if label.name}
+
+
+def _name(label: FaceLabel) -> str:
+    return label.name
 
 
 def _clusters(embeddings: Floats) -> list[list[int]]:

@@ -26,7 +26,7 @@ from rushes.media.joining.packets import (
     plain_text,
     video_packets,
 )
-from rushes.media.open import clean_text, create_file, open_footage, translate_errors
+from rushes.media.open import create_file, open_footage, short_text, translate_errors
 from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
 
@@ -169,7 +169,7 @@ def _chapters(original: InputContainer, zero: Fraction) -> list[Any]:
     for n, chapter in enumerate(original.chapters()[:_MAX_CHAPTERS], 1):
         base = chapter["time_base"] or Fraction(1, 1000)
         start, end = (max(0, int((at * base - zero) * 1000)) for at in (chapter["start"], chapter["end"]))
-        title = {k: clean_text(v) for k, v in chapter["metadata"].items() if k == "title"}
+        title = {k: short_text(v) for k, v in chapter["metadata"].items() if k == "title"}
         if end > start:
             row = {"id": n, "start": start, "end": end, "time_base": Fraction(1, 1000), "metadata": title}
             found.append(row)
@@ -177,4 +177,4 @@ def _chapters(original: InputContainer, zero: Fraction) -> list[Any]:
 
 
 def _language(metadata: dict[str, str]) -> dict[str, str]:
-    return {k: clean_text(v) for k, v in metadata.items() if k == "language"}
+    return {k: short_text(v) for k, v in metadata.items() if k == "language"}

@@ -26,10 +26,10 @@ from rushes.media.open import (
     Limits,
     check_pixels,
     check_rate,
-    clean_text,
     is_listed,
     open_bytes,
     open_footage,
+    short_text,
     video_stream,
 )
 from rushes.media.originals import LocalOriginal
@@ -200,7 +200,7 @@ def _measure(file: _OpenFile, identity: tuple[str, int], on_progress: Progress) 
     picture = _video_track(file, video, times[video.index], bool(audio)) if video else None
     if picture is None and not audio:
         raise BadMedia(f"{file.name} has no video and no audio")
-    title = clean_text(container.metadata.get("title", ""))
+    title = short_text(container.metadata.get("title", ""))
     facts = VideoFacts(*identity, container.format.name, picture, audio, title, _shot_at(container))
     _refuse_if_too_long(file, facts.duration)
     return facts
