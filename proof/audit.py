@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.blob_identity import MARK
 from rushes.blobs.documents import read_document
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
@@ -57,7 +58,7 @@ def outputs(home: Home) -> dict[str, str]:
         doc.pop("provenance", None)
         found[key] = hashlib.sha256(json.dumps(doc, sort_keys=True).encode()).hexdigest()
     for name in home.blobs.keys(""):
-        if not name.startswith(("results/", "blobs/")):
+        if not name.startswith(("results/", "blobs/", MARK)):
             found[name] = hashlib.sha256(read_document(home.blobs, name) or b"").hexdigest()
     return found
 

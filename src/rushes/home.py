@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol
 
+from rushes.blob_identity import check_identity
 from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import parse_task_id
@@ -102,6 +103,7 @@ class Home:
     folder: Path
     loaded: Loaded
     stores: Stores
+    take_over: bool = False  # whatever results are there become this store's
 
     @property
     def settings(self) -> Settings:
@@ -144,8 +146,14 @@ class Home:
 
     @cached_property
     def blobs(self) -> Blobs:
-        """Immutable files."""
-        return self.stores.blobs()
+        """Immutable files, once they are known to be those of this store.
+
+        Raises:
+            WrongHome: they are another's.
+        """
+        blobs, s = self.stores.blobs(), self.settings
+        check_identity(self.records, blobs, restores=not (s.store or s.blobs), take_over=self.take_over)
+        return blobs
 
     @cached_property
     def multipart(self) -> Multipart | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from proof.audit import outputs
-from proof.kills import TOYS
+from proof.kills import ROOT, TOYS
 
 from rushes import home_folder
 from rushes.domain.errors import NotFound, Refused, WrongHome
@@ -25,7 +25,7 @@ WISH = JobRequest(only=("toy_join",), chunk="5")
 def toys() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(TOYS))
-        patch.setenv("PYTHONPATH", str(TOYS))
+        patch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, TOYS))))
         yield
 
 

@@ -27,6 +27,7 @@ TOY_POINTS = [
         "ledger.complete",
         "ledger.sweep",
         "ledger.control",
+        "records.put",
         "records.delete",
     )
     for when in ("before", "after")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from proof.kills import TOYS
+from proof.kills import ROOT, TOYS
 
 from rushes.exports.adjacent_files import write_adjacent
 from rushes.files import copy_whole
@@ -22,7 +22,7 @@ from tests.unit.wiring.test_home_folder import open_to_others
 @pytest.fixture
 def _wide_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(TOYS))
-    monkeypatch.setenv("PYTHONPATH", str(TOYS))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, TOYS))))
     before = os.umask(0)
     yield
     os.umask(before)

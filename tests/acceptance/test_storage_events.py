@@ -171,6 +171,7 @@ def test_poison_is_deleted_and_counted_and_a_test_event_only_deleted(site: Site)
 
 def test_a_message_stays_until_what_it_tells_has_been_done(site: Site) -> None:
     with Library(site.home) as library:
+        assert library.home.blobs  # their mark is an object as well, and its event is read first
         site.watch(library)
         site.put("films/a.mp4")
         died = library.watch([f"{site.bucket.url}/films"], PROBE, pause=lambda _seconds: False)

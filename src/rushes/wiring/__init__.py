@@ -32,7 +32,8 @@ def open_home(
         raise WrongHome(f"no home at {home}", "Create one with: rushes init")
     home_folder.prepare(home)
     loaded = load(home, trusted=named or home_folder.is_trusted(home)).over(options)
-    return Home(home, loaded, stores_of(loaded.settings, home, take_over=take_over, process=process))
+    stores = stores_of(loaded.settings, home, take_over=take_over, process=process)
+    return Home(home, loaded, stores, take_over)
 
 
 def stores_of(settings: Settings, home: Path, *, take_over: bool = False, process: str = "") -> Stores:

@@ -156,7 +156,7 @@ def test_a_home_that_others_could_read_is_closed_with_a_word(tmp_path: Path) -> 
         library.jobs.page()
         library.home.blobs.put("me", b"bytes")
     for path in (home, *home.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o444 if "blobs" in path.parts else 0o644)
+        path.chmod(0o755 if path.is_dir() else 0o444 if "files" in path.parts else 0o644)
     command = [sys.executable, "-m", "rushes", "--home", str(home), "ls"]
     first, second = (subprocess.run(command, check=True, capture_output=True) for _ in range(2))
     assert b"could be read by other users" in first.stderr

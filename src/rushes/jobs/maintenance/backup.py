@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.blob_identity import copy_identity
 from rushes.blobs.documents import read_document
 from rushes.blobs.key_rules import checked_blob_key
 from rushes.blobs.manifests import parse_manifest
@@ -71,6 +72,7 @@ def backup(
 
 def copy(source: Blobs, target: Blobs) -> BackupReport:
     """Copy all blobs, each checked by its hash, then all manifests; what vanishes meanwhile is passed over."""
+    copy_identity(source, target)
     files = size = copied = 0
     damaged: list[str] = []
     for key in source.keys("blobs/"):

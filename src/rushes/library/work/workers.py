@@ -34,7 +34,7 @@ def wait_for_store(home: Home, on_wait: Callable[[StoreAway, float], None]) -> N
     end, told = time.monotonic() + home.settings.start_seconds, False
     while True:
         try:
-            _ = home.ledger, home.records, home.transport
+            _ = home.ledger, home.records, home.transport, home.blobs
         except StoreAway as e:
             if isinstance(e, StoreMissing | StoreRefuses) or time.monotonic() >= end:
                 raise

@@ -29,9 +29,7 @@ _DIR = click.Path(file_okay=False)
 
 @command("init", "rushes init", "rushes init /films", "rushes init /films --take-over")
 @click.argument("folder", default=".", type=_DIR, metavar="[DIR]")
-@click.option(
-    "--take-over", is_flag=True, help="Take over a home that came from another machine and is no longer used there."
-)
+@click.option("--take-over", is_flag=True, help="Take over a home of another machine, or results of another store.")
 def init(session: Session, folder: str, take_over: bool) -> None:
     """Create a home in a folder, for the videos below it.
 
@@ -43,6 +41,8 @@ def init(session: Session, folder: str, take_over: bool) -> None:
     existed, named = (home / "ledger.sqlite").exists(), bool(session.home) or not home.exists()
     with Library(home, take_over=take_over, named=named) as library:
         library.jobs.page(limit=1)  # opens the ledger: a home that cannot be used is refused here
+        if take_over:
+            library.free_bytes()  # opens the results
     if named and not existed:
         home_folder.remember(home)
     session.document({"home": home, "made": not existed})
