@@ -6,16 +6,20 @@ The emulator only answers; what is counted does not depend on its speed, so what
 """
 
 import argparse
+import contextlib
 import secrets
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from tests.servers_aws import KEY, SECRET, ministack
+from tests.servers_aws import KEY, SECRET, make_bucket, ministack
 
 from rushes.aws.client import Service
 from rushes.aws.table import INDEXES, Table
@@ -25,9 +29,14 @@ from rushes.domain.result import Result
 from rushes.domain.task import Draft, Finish, Lease, Need
 from rushes.domain.worker import Incarnation
 from rushes.ledger.dynamodb import DynamoLedger
+from rushes.library.work.workers import HomeWorker
+from rushes.servers.process import Running
 from rushes.transport.sqs import SqsHints
+from rushes.wiring import open_home
 
 BARS = {"tens": 0.6, "alone": 1.5}
+IDLE_BAR = 20
+SETTLE_SECONDS = 100.0  # the first looks and sweeps are over
 SLOTS = 10
 SPEC = '{"stage": "noop", "options": {"every_ms": 100}, "span": [0, 60], "note": "%s"}' % ("x" * 40)
 SQS_PRICE, WRITE_PRICE, READ_PRICE = 0.40, 0.625, 0.125  # dollars per million requests, write units, read units
@@ -134,9 +143,49 @@ def count(url: str, films: int, chunks: int, alone: bool) -> tuple[int, Counter[
     return tasks, dynamodb.requests + Counter({f"sqs {name}": n for name, n in sqs.requests.items()}), meter
 
 
+def idle(running: Running, folder: Path, seconds: float) -> Counter[str]:
+    """What a worker asks of DynamoDB and SQS that has nothing to do, once it has settled."""
+    seen: Counter[str] = Counter()
+    ask = Service.ask
+
+    def counted(service: Service, operation: str, *args: Any, **request: Any) -> Any:
+        seen[operation] += 1
+        return ask(service, operation, *args, **request)
+
+    make_bucket(running.url, "idle")
+    ends = f's3_endpoint = "{running.url}"\naws_endpoint = "{running.url}"\ns3_key = "{KEY}"\ns3_secret = "{SECRET}"\n'
+    (folder / "rushes.toml").write_text(
+        f'store = "dynamodb://idle-{secrets.token_hex(4)}"\nblobs = "s3://idle"\n{ends}'
+    )
+    with patch.object(Service, "ask", counted), contextlib.closing(open_home(folder)) as home:
+        for lane in ("cpu", "now"):  # a store that was used knows its lanes
+            job = job_id("bench", lane)
+            first = Draft(task_id(job, "noop", None), job, "noop", None, SPEC, lane, adopted=True)
+            home.ledger.submit(NewJob(job, "bench", lane, "film.mp4", "bench", "{}"), first)
+        shell = HomeWorker(home).shell
+        thread = threading.Thread(target=shell.run)
+        thread.start()
+        time.sleep(SETTLE_SECONDS)
+        seen.clear()
+        time.sleep(seconds)
+        found = Counter({name: n * 60 / seconds for name, n in seen.items()})
+        shell.request_stop()
+        thread.join()
+    return found
+
+
+def _print_idle(found: Counter[str]) -> bool:
+    print(f"idle: {found.total():.1f} requests a minute (at most {IDLE_BAR})")
+    for name, n in found.most_common():
+        print(f"  {name:32} {n:.1f}")
+    return found.total() > IDLE_BAR
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--idle", action="store_true", help="what an idle worker asks for in some minutes")
+    parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--films", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=480)
     chosen = parser.parse_args(argv)
@@ -144,6 +193,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         running = ministack(Path(folder))
         try:
+            if chosen.idle:
+                return int(_print_idle(idle(running, Path(folder), 60 * chosen.minutes)))
             for way, bar in BARS.items():
                 tasks, requests, meter = count(running.url, chosen.films, chosen.chunks, way == "alone")
                 missed += _print(way, bar, tasks, requests, meter)

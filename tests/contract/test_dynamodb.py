@@ -480,6 +480,19 @@ def test_a_change_that_is_written_late_is_told_late_and_once(service: Service, c
     assert (ids, len(later) < len(cursor)) == ((jobs[2].id,), True)
 
 
+def test_a_sweep_where_nothing_goes_on_is_few_requests(service: Service, ledger: DynamoLedger) -> None:
+    worker(ledger)
+    for lane in ("cpu", "now"):
+        new = new_job(lane)
+        ledger.submit(new, first_of(new, lane=lane))
+        (lease,) = ledger.claim("w1", [lane], 1)
+        ledger.complete("w1", [Finish(lease.task, lease.fence)])
+    ledger.sweep()
+    before = service.requests.total()
+    assert ledger.sweep().quiet
+    assert service.requests.total() - before <= 9
+
+
 def test_a_worker_that_is_long_gone_is_not_looked_at_any_more(
     service: Service, ledger: DynamoLedger, clock: Clock
 ) -> None:

@@ -427,6 +427,34 @@ def test_a_sweep_announces_what_is_ready_up_to_its_limit(ledger: Ledger) -> None
     assert ledger.sweep(limit=2).ready == ready[:2]
 
 
+def test_a_sweep_says_when_nothing_goes_on(backend: Backend, ledger: Ledger) -> None:
+    worker(ledger)
+    assert ledger.sweep().quiet
+    new = new_job("alone")
+    ledger.submit(new, first_of(new))
+    assert not ledger.sweep().quiet, "something is ready"
+    (lease,) = claim(ledger)
+    assert not ledger.sweep().quiet, "something is leased"
+    ledger.fail("w1", lease.task, lease.fence, BROKEN, 60.0)
+    assert not ledger.sweep().quiet, "something backs off"
+    backend.clock.advance(61)
+    worker(ledger, "w2")
+    ledger.sweep()
+    (lease,) = claim(ledger, "w2")
+    ledger.complete("w2", [done(lease, result("a", publishes=True))])
+    assert not ledger.sweep().quiet, "a name is owed"
+    ledger.sweep(paid=[Debt(OWNER, new.id, "a-key")])
+    assert ledger.sweep().quiet
+
+
+def test_a_paused_job_lets_the_sweep_rest(ledger: Ledger) -> None:
+    new = new_job("paused")
+    ledger.submit(new, first_of(new))
+    ledger.control(new.id, JobCommand.PAUSE)
+    ledger.sweep()  # on some stores this hides what was ready
+    assert ledger.sweep().quiet
+
+
 def test_a_sweep_releases_no_more_than_its_limit_at_once(backend: Backend, ledger: Ledger) -> None:
     opened(ledger, NEW, PLAN)
     worker(ledger)

@@ -148,6 +148,24 @@ def test_an_idle_claim_and_an_idle_sweep_write_nothing(ledger: PostgresLedger) -
         assert any(not wrote() for _ in range(100))  # the server's own vacuum writes now and then
 
 
+def test_a_worker_with_nothing_to_do_costs_few_statements(
+    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    execute = psycopg.Connection.execute
+
+    def counted(db: psycopg.Connection, query: str, *args: Any, **more: Any) -> Any:
+        said.append(query)
+        return execute(db, query, *args, **more)
+
+    worker(ledger)
+    monkeypatch.setattr(psycopg.Connection, "execute", counted)
+    for verb, most in ((lambda: worker(ledger), 5), (ledger.sweep, 2), (lambda: claim(ledger), 2)):
+        said.clear()
+        verb()
+        assert len(said) <= most, said
+
+
 def test_every_writing_verb_has_a_crash_point(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     met: list[str] = []
 

@@ -34,10 +34,10 @@ NEVER_LOOKS = """
 import sys
 from rushes.__main__ import main
 from rushes.library.work import workers
-from rushes.transport.notify import Notify
+from rushes.transport import notify
 from rushes.worker import core, intake
 workers.missing_models = lambda *_: ()
-Notify.look_seconds = intake.LISTEN_SECONDS = core.SWEEP_IDLE_SECONDS = 1e6
+notify.LISTENING_SECONDS = intake.LISTEN_SECONDS = core.SWEEP_IDLE_SECONDS = 1e6
 sys.exit(main())
 """
 

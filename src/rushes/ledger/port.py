@@ -5,7 +5,7 @@ Lists come in pages: `cursor` is opaque, "" begins, and an empty next cursor end
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from rushes.domain.event import Event, EventType
@@ -67,6 +67,7 @@ class SweepResult:
     debts: tuple[Debt, ...] = ()
     released: int = 0
     next_due: float | None = None  # seconds until the earliest task that backs off
+    quiet: bool = field(default=False, compare=False)  # nothing is ready, leased, owed or due, as far as it looked
 
 
 class Ledger(Protocol):

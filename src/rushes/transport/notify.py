@@ -21,6 +21,8 @@ from rushes.telemetry import Outage, effect, log
 from rushes.transport.poll import Poll
 
 CHECK_SECONDS = 3.0
+LOOK_SECONDS = 5.0  # how long an empty look is believed where no notification comes
+LISTENING_SECONDS = 30.0  # and where they come: a connection that is lost is noticed, and then everybody looks
 _CHANNEL = "rushes"
 _LOCK = 7310029
 _SEND = f"""SELECT CASE WHEN pg_try_advisory_lock({_LOCK}) THEN pg_advisory_unlock({_LOCK})::text
@@ -34,12 +36,11 @@ _TICK = 1.0  # seconds after which somebody who waits no more is busy; also betw
 class Notify(Poll):
     """Wakes whoever waits in this process as `Poll` does, and whoever is idle in others."""
 
-    look_seconds = 5.0
-
     def __init__(self, db: Postgres, listen: str) -> None:
         """`listen` is the URL of the server itself, because a pooler carries no LISTEN; without one, others look."""
         super().__init__()
         self._db, self._url = db, listen
+        self.look_seconds = LISTENING_SECONDS if listen else LOOK_SECONDS
         db.notifier = self._notification  # a task that comes with a commit is told of in the same trip
         self._notified: set[tuple[str, str]] = set()  # those, until they are announced
         self._me = secrets.token_hex(8)

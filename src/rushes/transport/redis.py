@@ -31,7 +31,7 @@ class RedisHints(Poll):
     """Lists of task ids in a Redis 7 or Valkey; whoever waits is woken by the next one."""
 
     queues = True
-    look_seconds = 5.0
+    look_seconds = 30.0
 
     def __init__(self, url: str, name: str = "rushes") -> None:
         """`name` keeps several fleets on one server apart."""

@@ -160,6 +160,7 @@ def _react(state: State, input: Input) -> Step:
 def _update(state: State, input: Input) -> State:
     match input:
         case Hinted(lanes, tasks):
+            state = _sweep_soon(state) if tasks else state
             return _each(state, lambda i: i.hinted(tasks, state.now) if i.lanes == lanes else i)
         case Swept():
             return _swept(state, input)
@@ -203,13 +204,21 @@ def _start(state: State, claimed: Claimed) -> Step:
         else:
             commands.append(Start(slot, lease))
     state = _each(state, lambda i: i.answered(claimed, state.now) if i.lanes == claimed.lanes else i)
-    return state, tuple(commands)
+    return _sweep_soon(state) if claimed.leases else state, tuple(commands)
 
 
 def _swept(state: State, swept: Swept) -> State:
+    """Where nothing goes on, the next sweep waits as long as an empty look is believed."""
+    if swept.quiet and not state.held:
+        return replace(state, sweep_at=state.now + max(SWEEP_IDLE_SECONDS, state.limits.look_seconds))
     due = state.now + swept.next_due if swept.next_due is not None else state.sweep_at
     state = replace(state, sweep_at=min(state.sweep_at, max(due, state.now + RETRY_SECONDS)))
     return _each(state, lambda i: i.woken(state.now) if swept.lanes.intersection(i.lanes) else i)
+
+
+def _sweep_soon(state: State) -> State:
+    """Something goes on: who works on it may vanish."""
+    return replace(state, sweep_at=min(state.sweep_at, state.now + SWEEP_IDLE_SECONDS))
 
 
 def _apply_renewal(state: State, renewal: RenewalReply) -> Step:
@@ -351,8 +360,10 @@ def _drop(state: State, entry: OutboxEntry) -> State:
 
 def _freed(state: State, held: Holding) -> State:
     """Its slot takes more; and what it made ready may be in any lane, which only hints in a queue would tell."""
-    now_slot = held.slot == state.limits.slots
-    return _each(state, lambda i: i.freed(state.now) if not i.by_hint or (i.lanes == NOW) == now_slot else i)
+    now_slot, all_free = held.slot == state.limits.slots, not state.held
+    return _each(
+        state, lambda i: i.freed(state.now, all_free=all_free) if not i.by_hint or (i.lanes == NOW) == now_slot else i
+    )
 
 
 def _each(state: State, change: Callable[[Intake], Intake]) -> State:

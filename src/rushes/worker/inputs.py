@@ -33,10 +33,14 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The end of a sweep: lanes in which something is ready, and seconds until the next task is due."""
+    """The end of a sweep: lanes in which something is ready, and seconds until the next task is due.
+
+    `quiet`: nothing is ready, leased, owed or due anywhere.
+    """
 
     lanes: frozenset[str]
     next_due: float | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)

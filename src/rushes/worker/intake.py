@@ -27,15 +27,17 @@ class Intake:
         """Hints came, or the wait is over."""
         if tasks and self.by_hint:
             return replace(self, listening=False, empty=False, hints=(*self.hints, *tasks))
-        return replace(self, listening=False, look_at=now)
+        trusts = self.by_hint and self.empty  # what no hint named, sweeps find
+        return replace(self, listening=False, look_at=self.look_at if trusts else now)
 
     def woken(self, now: float) -> "Intake":
         """There is, or may be, something ready: look without a hint."""
         return replace(self, empty=False, look_at=now)
 
-    def freed(self, now: float) -> "Intake":
-        """A slot became free for more work."""
-        return replace(self, empty=False, look_at=self.look_at if self.by_hint else now)
+    def freed(self, now: float, *, all_free: bool) -> "Intake":
+        """A slot became free for more work; when all are, a wait for hints says too late that nothing is left."""
+        looks = not self.by_hint or (all_free and self.listening)
+        return replace(self, empty=False, look_at=now if looks else self.look_at)
 
     def answered(self, claimed: Claimed, now: float) -> "Intake":
         """The ledger answered; a full answer means that there is more."""

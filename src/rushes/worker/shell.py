@@ -284,7 +284,7 @@ class Shell:
         if more:
             self._sweep()
         lanes = frozenset(lane for task in swept.ready if (lane := self._deps.lane_of(task)))
-        self._inputs.put(inputs.Swept(lanes, swept.next_due))
+        self._inputs.put(inputs.Swept(lanes, swept.next_due, swept.quiet))
 
     def _guard_background(self, do: Callable[..., None], *args: object) -> None:
         """After an outage the next sweep, or the core, tries again."""

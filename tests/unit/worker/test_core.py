@@ -70,6 +70,23 @@ def test_it_sweeps_though_every_slot_is_busy_and_more_often_while_one_waits() ->
     assert SWEEP_BUSY_SECONDS <= 15.0
 
 
+def test_where_nothing_goes_on_a_sweep_waits_as_long_as_an_empty_look_is_believed() -> None:
+    state = replace(quiet(), limits=replace(LIMITS, look_seconds=30.0))
+    state, _ = step(state, i.Swept(frozenset(), quiet=True), 1.0)
+    assert sweeps(state, 60)[0] == 31
+    state, _ = step(state, i.Hinted(("cpu",), ("job_a.toy.00001",)), 2.0)
+    assert sweeps(state, 60)[0] == 2 + SWEEP_IDLE_SECONDS, "whoever takes it may vanish"
+
+
+def test_a_sweep_comes_soon_while_somebody_holds_a_task() -> None:
+    state = replace(quiet(), limits=replace(LIMITS, look_seconds=30.0))
+    state, _ = step(state, i.Swept(frozenset()), 1.0)
+    assert sweeps(state, 60)[0] == SWEEP_IDLE_SECONDS
+    state, _ = step(state, i.Swept(frozenset(), quiet=True), 1.0)
+    state, _ = step(state, i.Claimed(("cpu",), (lease(1),), 2), 2.0)
+    assert sweeps(state, 60)[0] == 2 + SWEEP_IDLE_SECONDS
+
+
 def test_a_worker_that_became_busy_keeps_the_sweep_it_had_planned() -> None:
     state = holding(lease(1, chunk=None), lease(2, chunk=None))  # its first tick swept while nothing was held
     assert sweeps(state, 40) == [5, 20, 35]

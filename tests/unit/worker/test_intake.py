@@ -51,6 +51,22 @@ def test_when_a_slot_is_free_again_it_takes_the_next_hint_without_waiting() -> N
     assert asked(commands) == [c.Claim(CPU, 1, (task(3),))]
 
 
+def test_when_the_last_task_is_done_it_looks_once_though_it_still_waits_for_hints() -> None:
+    state = looked(lease(1))
+    state, commands = step(state, i.Hinted(CPU), 0.0)
+    assert asked(commands) == [c.Claim(CPU, 1)]
+    state, commands = step(state, i.Claimed(CPU, (), 1), 0.0)
+    assert asked(commands) == [c.Listen(CPU, 1, LISTEN_SECONDS)]
+    finish = Finish(task(1), 7)
+    state, commands = step(state, i.TaskFinished(finish), 1.0)
+    assert asked(commands) == [], "what it makes ready is announced"
+    state, commands = step(state, i.OutboxEntryWritten(c.Complete(lease(1), finish)), 1.0)
+    assert asked(commands) == [c.Claim(CPU, 2)]
+    state, commands = step(state, i.Claimed(CPU, (), 2), 1.0)
+    assert state.idle, "nobody waits for the end of a wait to know that nothing is left"
+    assert asked(commands) == []
+
+
 def test_without_a_hint_it_looks_for_itself() -> None:
     state, _ = step(looked(lease(1), lease(2)), i.TaskFinished(Finish(task(1), 7)), 1.0)
     state, commands = step(state, i.Hinted(CPU), 1.0)
@@ -58,6 +74,12 @@ def test_without_a_hint_it_looks_for_itself() -> None:
     state, commands = step(state, i.Claimed(CPU, (lease(3),), 1), 1.0)
     assert asked(commands) == []
     assert not state.idle
+
+
+def test_the_end_of_a_wait_for_hints_is_no_reason_to_look_again() -> None:
+    state, commands = step(looked(), i.Hinted(CPU), 20.0)
+    assert asked(commands) == [c.Listen(CPU, 2, LISTEN_SECONDS)], "what no hint named, a sweep finds"
+    assert state.idle
 
 
 def test_stale_hints_cost_a_claim_and_no_wait() -> None:

@@ -23,7 +23,7 @@ from rushes.ledger.dynamodb.keys import (
     task_key,
     task_of,
 )
-from rushes.ledger.dynamodb.rows import JobRow, TaskRow, WorkerRow, unpack
+from rushes.ledger.dynamodb.rows import JobRow, LanesRow, TaskRow, WorkerRow, unpack
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import join_texts
 from rushes.ledger.dynamodb.transaction import Transaction
@@ -165,8 +165,15 @@ def changed(store: Store, cursor: str = "") -> tuple[tuple[str, ...], str]:
 # Workers
 def worker_rows(store: Store) -> list[WorkerRow]:
     """Every worker that may still hold something, in order of entering."""
-    items = store.table.fetch(map(key_of, store.table.query(WORKERS, index="by_list")))
-    return sorted((unpack(WorkerRow, item) for item in items.values()), key=lambda row: row.number)
+    return workers_and_lanes(store)[0]
+
+
+def workers_and_lanes(store: Store) -> tuple[list[WorkerRow], list[str]]:
+    """The same, and every lane that ever had a task, by one request."""
+    items = store.table.fetch([LanesRow.key, *map(key_of, store.table.query(WORKERS, index="by_list"))])
+    lanes = items.pop(LanesRow.key, None)
+    rows = sorted((unpack(WorkerRow, item) for item in items.values()), key=lambda row: row.number)
+    return rows, sorted(unpack(LanesRow, lanes).lanes) if lanes else []
 
 
 def held_by_worker(store: Store, worker: str = "") -> dict[str, list[str]]:

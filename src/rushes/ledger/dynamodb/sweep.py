@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from rushes.domain.task import LEASE_SECONDS
-from rushes.ledger.dynamodb.keys import DUE, OWED, PARKED, ready_list, task_of, worker_key
-from rushes.ledger.dynamodb.queries import held_by_worker, in_plan_order, worker_rows
-from rushes.ledger.dynamodb.rows import LanesRow, WorkerRow, unpack
+from rushes.ledger.dynamodb.keys import DUE, HELD, OWED, PARKED, ready_list, task_of, worker_key
+from rushes.ledger.dynamodb.queries import held_by_worker, in_plan_order, workers_and_lanes
+from rushes.ledger.dynamodb.rows import WorkerRow, unpack
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.transaction import Transaction
 from rushes.ledger.dynamodb.transitions import lose, settle
@@ -21,20 +21,22 @@ _JOBS = 10  # that owe something, in one sweep
 
 def sweep(store: Store, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
     """Release, end back-offs, pay what jobs owe, strike out debts; answer what is owed."""
-    released = _release_orphans(store, limit)
-    _end_back_offs(store)
+    workers, lanes = workers_and_lanes(store)
+    released = _release_orphans(store, workers, limit)
+    due = _end_back_offs(store)
     for item in list(store.table.query(OWED, index="by_list", limit=_JOBS)):
         store.pay(str(item["rank"]))
     if paid:
         store.save("sweep", gone=[("debts", f"{debt.owner}#{debt.job}#{debt.key}") for debt in paid])
-    debts = [json.loads(str(item["body"])) for item in store.table.query("debts", limit=limit)]
-    return SweepResult(_ready(store, limit), tuple(Debt(*debt) for debt in debts), released, _next_due(store))
+    debts = [Debt(*json.loads(str(item["body"]))) for item in store.table.query("debts", limit=limit)]
+    ready, held = _ready(store, lanes, limit), next(store.table.query(HELD, index="by_list", limit=1), None)
+    return SweepResult(ready, tuple(debts), released, due, not (ready or debts or released or held or due is not None))
 
 
-def _release_orphans(store: Store, limit: int) -> int:
+def _release_orphans(store: Store, workers: Sequence[WorkerRow], limit: int) -> int:
     """Release what workers hold whose row stood still for a lease, or who are gone."""
     heartbeats = store.heartbeats
-    dead = [r for r in worker_rows(store) if r.over or heartbeats.lease_left(r) <= 0 or store.is_gone(r.incarnation)]
+    dead = [r for r in workers if r.over or heartbeats.lease_left(r) <= 0 or store.is_gone(r.incarnation)]
     held: dict[str, list[str]] = {}
     for row in dead:
         if row.over or store.change("sweep", partial(_end, worker=row.id, heartbeat=row.heartbeat)):
@@ -84,13 +86,14 @@ def _lose(tx: Transaction, tasks: Sequence[str], dead: Collection[str]) -> int:
     return len(rows)
 
 
-def _end_back_offs(store: Store) -> None:
-    """What has backed off long enough is ready."""
-    upto = f"{store.wall():015d}#~"
-    for name in (DUE, PARKED):
+def _end_back_offs(store: Store) -> float | None:
+    """What has backed off long enough is ready; seconds until the next one is."""
+    upto, next_due = f"{store.wall():015d}#~", _next_due(store)
+    for name in (PARKED,) if next_due is None or next_due > 0 else (DUE, PARKED):
         due = [task_of(item) for item in store.table.query(name, high=upto, index="by_list")]
         for n in range(0, len(due), 2 * _SOME):
             store.change("sweep", partial(_end_back_off, tasks=due[n : n + 2 * _SOME]))
+    return next_due if next_due is None or next_due > 0 else _next_due(store)
 
 
 def _end_back_off(tx: Transaction, tasks: Sequence[str]) -> None:
@@ -100,10 +103,8 @@ def _end_back_off(tx: Transaction, tasks: Sequence[str]) -> None:
             tx.put(row)
 
 
-def _ready(store: Store, limit: int) -> tuple[str, ...]:
+def _ready(store: Store, lanes: Sequence[str], limit: int) -> tuple[str, ...]:
     """Tasks to announce, an equal share of each lane."""
-    item = store.table.fetch([LanesRow.key]).get(LanesRow.key)
-    lanes = sorted(unpack(LanesRow, item).lanes) if item else []
     found = [list(store.table.query(ready_list(lane), index="by_list", limit=limit)) for lane in lanes]
     share = lane_share(limit, sum(map(bool, found)))
     return tuple(task_of(item) for items in found for item in items[:share])

@@ -122,7 +122,9 @@ class MemoryLedger(MemoryState):
                 task.due = None if task.due is not None and task.due <= self._now() else task.due
             self._debts -= {(d.owner, d.job, d.key) for d in paid}
             debts = tuple(Debt(*debt) for debt in sorted(self._debts)[:limit])
-            return SweepResult(self._announce(limit), debts, len(orphans), self._next_due())
+            ready, due = self._announce(limit), self._next_due()
+            quiet = not (ready or debts or orphans or due is not None or any(t.worker for t in self._in_plan_order()))
+            return SweepResult(ready, debts, len(orphans), due, quiet)
 
     # Steering
     def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:

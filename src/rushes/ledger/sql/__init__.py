@@ -78,6 +78,8 @@ class SqlLedger(ABC):
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, strike out paid debts; answer what is owed."""
+        if not paid and self._read(lambda reader: sweep.is_quiet(reader, self._is_gone)):
+            return SweepResult(quiet=True)
         return self._write("sweep", lambda tx: sweep.sweep(tx, limit, paid, self._is_gone))
 
     # Steering

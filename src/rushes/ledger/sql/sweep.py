@@ -10,7 +10,7 @@ from rushes.ledger.port import Debt, SweepResult
 from rushes.ledger.rules import TaskStatus, lane_share, worn_out
 from rushes.ledger.sql.job_row import JobRows, held_tasks
 from rushes.ledger.sql.queries import incarnation
-from rushes.ledger.sql.transaction import Transaction
+from rushes.ledger.sql.transaction import Reader, Transaction
 from rushes.ledger.sql.work import dead_letter, release
 
 IsGone = Callable[[Incarnation], bool]
@@ -39,10 +39,16 @@ def found(tx: Transaction, limit: int, released: int = 0) -> SweepResult:
     return SweepResult(_ready(tx, limit), debts, released, None if due is None else due - tx.now)
 
 
-def ended_workers(tx: Transaction, is_gone: IsGone) -> dict[int, bool]:
+def is_quiet(reader: Reader, is_gone: IsGone) -> bool:
+    """Whether there is nothing to sweep, and nothing that could become so without a hint."""
+    return not ended_workers(reader, is_gone) and bool(reader.column("quiet")[0])
+
+
+def ended_workers(reader: Reader, is_gone: IsGone) -> dict[int, bool]:
     """The numbers of workers whose lease is over or whose process is gone, and whether it is gone."""
-    rows = [(row, is_gone(incarnation(row))) for row in tx.all("workers")]
-    return {row[0]: gone for row, gone in rows if gone or row[11] <= tx.awake}
+    rows = [(row, is_gone(incarnation(row))) for row in reader.all("workers")]
+    awake = reader.awake
+    return {row[0]: gone for row, gone in rows if gone or row[11] <= (row[-1] if awake is None else awake)}
 
 
 def _release(tx: Transaction, limit: int) -> int:

@@ -6,6 +6,14 @@ SELECT number, id, host, boot, pid, pid_start, lanes, slots, machine, version, o
     (SELECT now FROM rushes.clock)
 FROM rushes.worker WHERE NOT over ORDER BY number;
 
+-- name: quiet
+-- Whether nothing is leased, ready, due, owed or drafted. By the first entry of each index: to look for any row, the
+-- planner may read a whole table.
+SELECT (SELECT min(worker) FROM rushes.task WHERE state = 'leased') IS NULL
+    AND (SELECT min(lane) FROM rushes.task WHERE state = 'ready' AND NOT parked AND due IS NULL) IS NULL
+    AND (SELECT min(due) FROM rushes.task WHERE due IS NOT NULL) IS NULL
+    AND NOT EXISTS (SELECT 1 FROM rushes.debt) AND NOT EXISTS (SELECT 1 FROM rushes.draft);
+
 -- name: end_workers
 -- Rows of workers are over, but for those that somebody holds: they can never claim or renew again.
 UPDATE rushes.worker SET over = true, until = CASE WHEN until < :now THEN until ELSE :now END

@@ -30,15 +30,18 @@ def renew(
     row = tx.one("worker_row", worker=worker.id)
     if row and row[1]:
         return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True)
-    lease = {"until": tx.awake + LEASE_SECONDS, "note": legible(note), "seen": tx.wall}
     if row is None:
-        who = asdict(worker) | {"lanes": encode(worker.lanes)}
-        tx.insert("worker", [{**who, **lease, "started": tx.wall, "over": False, "draining": False}])
+        who = asdict(worker) | {"lanes": encode(worker.lanes), "note": legible(note)}
+        lease = {"until": tx.awake + LEASE_SECONDS, "seen": tx.wall, "started": tx.wall}
+        tx.insert("worker", [{**who, **lease, "over": False, "draining": False}])
     else:
-        tx.run("keep_worker", number=row[0], **lease)
-        rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
+        now = None if tx.at is None else tx.awake
+        tx.run("keep_worker", number=row[0], now=now, at=tx.at, seconds=LEASE_SECONDS, note=legible(note))
+    rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
+    if row and rows:
         tx.run("keep_progress", number=row[0], rows=encode(rows))
-    return Renewed(lease_statuses(task_statuses(tx, holding), worker.id, holding), drain=bool(row and row[2]))
+    statuses = task_statuses(tx, holding) if holding else {}
+    return Renewed(lease_statuses(statuses, worker.id, holding), drain=bool(row and row[2]))
 
 
 def complete(tx: Transaction, worker: str, finishes: Sequence[Finish]) -> Completed:

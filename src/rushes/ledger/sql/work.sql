@@ -11,7 +11,9 @@ WHERE id = :worker AND NOT over AND until > coalesce(:now, (SELECT now FROM rush
 
 -- name: keep_worker
 -- Another lease for a worker.
-UPDATE rushes.worker SET until = :until, note = :note, seen = :seen WHERE number = :number;
+UPDATE rushes.worker SET until = coalesce(:now, (SELECT now FROM rushes.clock)) + :seconds, note = :note,
+    seen = coalesce(:at, (SELECT wall FROM rushes.clock))
+WHERE number = :number;
 
 -- name: task_statuses
 -- Where tasks and their jobs stand, for the answer to a fence.

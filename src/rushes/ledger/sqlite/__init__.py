@@ -68,7 +68,7 @@ class SqliteLedger(SqlLedger):
         """As on every SQL ledger; if there is nothing to write, it need not wait for its turn."""
         with self._store.read() as tx:
             idle = not (paid or sweep.ended_workers(tx, self._is_gone) or tx.column("to_sweep", now=tx.now)[0])
-            if idle:
+            if idle and not tx.column("quiet")[0]:
                 return sweep.found(tx, limit)
         return super().sweep(limit, paid)
 
