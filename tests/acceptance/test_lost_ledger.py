@@ -65,20 +65,3 @@ def test_a_list_is_shown_though_no_job_of_a_film_is_known(tmp_path: Path) -> Non
     for name in ("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm"):
         (folder / ".rushes" / name).unlink(missing_ok=True)
     assert rushes(folder, "ls")[-1].endswith("done")
-
-
-def test_an_index_that_is_ahead_of_a_restored_ledger_follows_it_again(tmp_path: Path) -> None:
-    home = tmp_path / ".rushes"
-    with Library(home) as library:
-        library.run([draw(tmp_path / "old.mp4", 3)], SEEN)
-        library.home.follower.catch_up()
-    shutil.copy(home / "ledger.sqlite", tmp_path / "older.sqlite")
-    with Library(home) as library:
-        library.run([draw(tmp_path / "new.mp4", 4)], SEEN)
-        assert len(library.videos.page()[0]) == 2
-    shutil.copy(tmp_path / "older.sqlite", home / "ledger.sqlite")
-    with Library(home) as library:
-        third = draw(tmp_path / "third.mp4", 5)
-        assert library.run([tmp_path / "new.mp4", third], SEEN).exit_code == 0
-        assert {v.name for v in library.videos.page()[0]} == {"old.mp4", "new.mp4", "third.mp4"}
-        assert all(library.videos.lines(v.id, "shot") for v in library.videos.page()[0])

@@ -1,5 +1,6 @@
 """The door: strangers, other sites' pages, other names, too much and too slow."""
 
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from rushes.surfaces.http import bodies
 from rushes.surfaces.server import process
 from rushes.surfaces.server.app import create
 from tests.api.kit import DEADLINE, Serving, serving, wait_for
+from tests.api.routes import every_route
 
 TOKEN = "a-long-and-secret-token"
 
@@ -84,6 +86,24 @@ def test_another_sites_page_changes_nothing(server: Serving, said: dict[str, str
     answer = server.http.post("/api/v1/paths", json={"path": "/tmp"}, headers=said)
     assert (answer.status_code, answer.json()["code"]) == (403, "CrossSite")
     assert server.get("/api/v1/paths") == []
+
+
+def test_every_method_that_may_change_something_is_refused_to_another_sites_page(server: Serving) -> None:
+    routes = {(r.method, r.path) for r in every_route(server.app)}
+    methods = {method for method, _ in routes} - {"GET", "HEAD", "OPTIONS"}
+    assert methods >= {"POST", "PUT", "PATCH", "DELETE"}
+    others = [("PROPFIND", "/"), ("QUERY", "/api/v1/videos"), ("post", "/api/v1/paths")]
+    for method, path in [*sorted(routes), *others]:
+        place = re.sub(r"\{[^}]*\}", "x", path)
+        for said in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            if method in ("GET", "HEAD", "OPTIONS"):
+                continue
+            answer = server.http.request(method, place, headers=said)
+            assert (answer.status_code, answer.json()["code"]) == (403, "CrossSite"), (method, path)
+    for method in ("GET", "HEAD", "OPTIONS"):  # a link from another page; what it may read the browser decides
+        assert (
+            server.http.request(method, "/api/v1/jobs", headers={"Origin": "https://evil.example"}).status_code != 403
+        )
 
 
 def test_our_own_page_and_listed_ones_may(home: Path) -> None:

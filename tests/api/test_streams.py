@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -77,6 +78,29 @@ def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
         assert numbers == list(range(n % 5 + 1, last + 1))
     assert len(looks) <= READERS, "a stream reads the past once; what comes later it hears"
     wait_for(lambda: streams.streams == 0, "streams were left behind")
+
+
+def test_more_than_a_page_of_events_between_two_looks_is_heard_whole(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = submit(server.ledger, "film", 700)
+    first = server.ledger.job(job.id).last_event
+    with server.http.stream("GET", f"/api/v1/jobs/{job.id}/events?after={first}") as answer:
+        lines = answer.iter_lines()
+        assert next(line for line in lines if line == ": live")
+        look, held = Jobs.changed, threading.Event()
+
+        def once_all_is_done(jobs: Jobs, cursor: str) -> Any:
+            assert held.wait(DEADLINE)
+            return look(jobs, cursor)
+
+        monkeypatch.setattr(Jobs, "changed", once_all_is_done)
+        while work(server.ledger, 500):
+            pass
+        last = server.ledger.job(job.id).last_event
+        assert last - first > 700
+        held.set()
+        assert [int(line[4:]) for line in lines if line.startswith("id: ")] == list(range(first + 1, last + 1))
 
 
 def test_who_has_seen_everything_of_a_finished_job_is_told_not_to_come_again(server: Serving) -> None:

@@ -14,7 +14,7 @@ import pytest
 from rushes.domain.job import Job
 from rushes.ledger.sql import queries
 from rushes.library import Library, webhook
-from tests.api.kit import serving, submit, wait_for
+from tests.api.kit import serving, submit, wait_for, work
 
 SECRET = "hook-secret"
 
@@ -127,6 +127,66 @@ def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatc
         another._deliver()  # for a process that is gone
         hook._deliver()
         assert told(send) == [old.id, new.id, left.id]
+
+
+def test_what_ends_while_no_server_runs_is_told_by_the_next_one_and_once(home: Path) -> None:
+    with listening() as listener:
+        url = f"http://127.0.0.1:{listener.server_port}/"
+        with serving(home, webhook=url) as server:
+            wait_for(lambda: server.library.home.records.get(webhook.CURSOR, "me", "ledger") is not None, "never began")
+        with Library(home) as library:
+            jobs = [submit(library.home.ledger, name).id for name in ("one", "two")]
+        for _ in range(2):
+            with serving(home, webhook=url) as server:
+                wait_for(lambda: deliveries(server.get) == [True, True], "it was never told")
+    assert sorted(json.loads(body)["job"]["id"] for _, body in listener.heard) == sorted(jobs)
+
+
+def test_a_try_that_a_killed_process_began_is_made_again_when_it_is_due(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "BACKOFF", (60.0, 120.0))
+    clock = [1000.0]
+    monkeypatch.setattr(webhook, "time", Mock(time=lambda: clock[0], monotonic=lambda: clock[0]))
+    send = Mock(side_effect=[SystemExit("killed while it waits for the answer"), "500", "200"])
+    monkeypatch.setattr(webhook.Webhook, "_send", send)
+    with Library(home) as library:
+        first = webhook.Webhook(library.home, _describe)
+        first._look()
+        job = submit(library.home.ledger, "film")
+        first._look()
+        with pytest.raises(SystemExit):
+            first._deliver()
+        for at, tries in ((1059.0, 1), (1061.0, 2), (1180.0, 2), (1182.0, 3), (9999.0, 3)):
+            clock[0] = at
+            webhook.Webhook(library.home, _describe)._deliver()  # each is another process
+            assert send.call_count == tries, at
+        (record,) = library.home.records.list(webhook.DELIVERY, "me")[0]
+        assert (record.doc["tries"], record.doc["delivered"], record.doc["answer"]) == (3, True, "200")
+        assert told(send) == [job.id] * 3
+
+
+def test_of_two_processes_one_tells_and_a_job_that_ends_again_is_told_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = Mock(return_value="200")
+    monkeypatch.setattr(webhook.Webhook, "_send", send)
+    with Library(home) as library:
+        two = [webhook.Webhook(library.home, _describe) for _ in range(2)]
+        for hook in two:
+            hook._look()
+        job = submit(library.home.ledger, "film", 1)
+        for _ in range(2):
+            assert work(library.home.ledger)
+            for hook in two:
+                hook._look()
+            for hook in two:
+                hook._deliver()
+            library.home.ledger.revive(job.id, [f"{job.id}.develop.00000"], again=True)
+            cursor = library.home.records.get(webhook.CURSOR, "me", "ledger")
+            assert cursor
+            assert library.home.ledger.changed(str(cursor.doc["cursor"]))[0] == (job.id,), "only what came since"
+        assert told(send) == [job.id, job.id]
 
 
 def told(send: Mock) -> list[str]:

@@ -24,9 +24,11 @@ from rushes.blobs.documents import address, read_document
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.blobs.port import Blobs, ByteRange
+from rushes.blobs.published import missing_names, publish_names, wrong_names
 from rushes.blobs.s3 import S3Blobs
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
 from rushes.domain.keys import blob_key
+from rushes.domain.result import Artifact, Manifest, Provenance
 
 HELLO = hashlib.sha256(b"hello").hexdigest()
 HOSTILE = ["", "/etc/passwd", "../x", "a/../x", "a//b", "a/", "/", ".", "a/./b", "a\0b", "a\nb", ".temp/x",
@@ -64,6 +66,19 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
 def _size(blobs: Blobs, owner: str, sha256: str) -> int | None:
     found = blobs.stat(owner, sha256)
     return found.size if found else None
+
+
+def test_published_names_are_right_until_they_are_missing_or_hold_other_bytes(blobs: Blobs) -> None:
+    film, other = blobs.put("anna", b"film"), blobs.put("anna", b"another take")
+    artifact = Artifact("film.mp4", film.sha256, film.size, "video/mp4", "videos/proxy/v/film.mp4")
+    manifest = Manifest("k", "film", (artifact,), Provenance("job", "join", "p", "1", "f", "c", "i", 1))
+    assert wrong_names(blobs, "anna", manifest) == missing_names(blobs, manifest) == ["videos/proxy/v/film.mp4"]
+    publish_names(blobs, "anna", manifest)
+    assert wrong_names(blobs, "anna", manifest) == missing_names(blobs, manifest) == []
+    blobs.publish("videos/proxy/v/film.mp4", "anna", other.sha256)
+    assert wrong_names(blobs, "anna", manifest) == [], "two takes share a name"
+    blobs.delete("videos/proxy/v/film.mp4")
+    assert wrong_names(blobs, "anna", manifest) == ["videos/proxy/v/film.mp4"]
 
 
 Damage = Callable[[bytes], None]

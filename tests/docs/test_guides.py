@@ -15,7 +15,7 @@ from rushes.surfaces.cli.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*(ROOT / "docs" / "guides").glob("run-on-*.md"), *(ROOT / "docs" / "runbooks").glob("*.md")]
-FENCE = re.compile(r"^ *```([a-z]+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```([a-z]+)(?: run)?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 ENDS = re.compile(r"&&|\|\||[|;\n]")
 
@@ -38,6 +38,8 @@ def commands(page: Path) -> Iterator[list[str]]:
             words = [word.strip("[]") for word in shlex.split(line, comments=True)]
             while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
                 words.pop(0)
+            if words[:1] == ["runuser"]:
+                words = words[words.index("--") + 1 :]
             if words[:1] == ["rushes"] and len(words) > 1:
                 yield words[1:]
 

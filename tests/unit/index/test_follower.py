@@ -15,7 +15,7 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.observation import dump
-from rushes.index.changes import CursorMove, Reset
+from rushes.index.changes import CursorMove, JobRead, Reset
 from rushes.index.deleted_jobs import DELETED
 from rushes.index.follower import NAME
 from rushes.index.port import find_video
@@ -57,6 +57,30 @@ def test_what_was_done_in_events_that_are_no_longer_kept_is_found_all_the_same(s
     studio.ledger.control("job_a", JobCommand.TRIM, 0)
     studio.follower.catch_up()
     assert sorted(studio.said()) == ["early word", "late word"]
+
+
+def test_more_than_a_page_of_events_between_two_looks_hides_nothing(studio: Studio) -> None:
+    studio.open("job_a", chunks=3)
+    studio.follower.catch_up()
+    studio.chunk("job_a", 0, line("first word", 1))
+    for _ in range(510):  # a page has 500
+        studio.give_back("job_a", 2)
+    studio.chunk("job_a", 1, line("last word", 70))
+    assert len(studio.ledger.events("job_a")) == 500, "the ledger answers by pages"
+    studio.follower.catch_up()
+    assert studio.said() == ["first word", "last word"]
+    assert studio.follower.catch_up() == 0
+
+
+def test_a_job_whose_ledger_was_lost_is_read_again_from_its_beginning(studio: Studio) -> None:
+    studio.open("job_a", chunks=2)
+    studio.chunk("job_a", 0, line("a word", 1))
+    studio.index.apply(JobRead("job_a", 99))  # in the ledger that was lost it had gone further
+    studio.follower.catch_up()
+    assert studio.said() == ["a word"]
+    studio.chunk("job_a", 1, line("another word", 70))
+    studio.follower.catch_up()
+    assert studio.said() == ["a word", "another word"]
 
 
 def test_nothing_is_read_twice_and_nothing_is_doubled(studio: Studio) -> None:

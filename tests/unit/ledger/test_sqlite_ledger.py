@@ -100,6 +100,19 @@ def test_a_worker_leaves_a_ledger_that_has_become_too_new_for_it(tmp_path: Path)
     ledger.close()
 
 
+def test_a_cursor_of_another_ledger_or_of_a_later_time_is_like_none(tmp_path: Path, ledger: SqliteLedger) -> None:
+    opened(ledger)
+    changed, cursor = ledger.changed()
+    assert (changed, ledger.changed(cursor)) == ((NEW.id,), ((), cursor))
+    history, _, number = cursor.partition("@")
+    with contextlib.closing(SqliteLedger(tmp_path / "another.sqlite")) as another:
+        assert another.changed(cursor)[0] == ()
+        another.submit(NEW, PROBE)
+        assert another.changed(cursor)[0] == (NEW.id,)
+    assert ledger.changed(f"{history}@{int(number) + 1}")[0] == (NEW.id,)
+    assert ledger.changed(number)[0] == (NEW.id,), "a cursor that does not say whose it is"
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"this is not a database, not at all" * 100)

@@ -1,0 +1,103 @@
+"""What the guides tell operators to type works, from an empty machine on.
+
+Blocks marked ```` ```sh run ```` and ```` ```sql run ```` are executed in the order of the page, on real servers.
+"""
+
+import json
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+import psycopg
+import pytest
+
+from rushes.blobs.bucket_location import BucketLocation
+from rushes.servers import postgres
+from rushes.servers.process import Running, free_port
+from rushes.settings import load, models_folder
+from tests.acceptance.conftest import draw, wait_for
+from tests.acceptance.machine import Machine, blocks
+
+SHM = Path("/dev/shm")
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return draw(tmp_path_factory.mktemp("guide") / "film.mp4", 3).read_bytes()
+
+
+def buckets(place: BucketLocation, film: bytes) -> Any:
+    """A bucket for results, and one with a film."""
+    s3 = boto3.client(
+        "s3", endpoint_url=place.endpoint, aws_access_key_id=place.key, aws_secret_access_key=place.secret,
+        region_name="us-east-1",
+    )  # fmt: skip
+    for name in ("footage", "films"):
+        s3.create_bucket(Bucket=name)
+    s3.put_object(Bucket="films", Key="2026/film.mp4", Body=film)
+    return s3
+
+
+@pytest.fixture
+def database() -> Iterator[tuple[Running, Path]]:
+    """A server, and the folder of its socket, where its administrator comes in."""
+    with tempfile.TemporaryDirectory(dir=SHM if SHM.is_dir() else None) as folder:
+        running = postgres.start(Path(folder))
+        with psycopg.connect(_administrator(running, Path(folder)), autocommit=True) as db:
+            db.execute("DROP DATABASE rushes")  # it made its own, and the guide begins without
+            db.execute("DROP OWNED BY rushes")
+            db.execute("DROP ROLE rushes")
+        yield running, Path(folder)
+        running.stop()
+
+
+def _administrator(server: Running, folder: Path) -> str:
+    (cluster,) = folder.glob("postgres-*/PG_VERSION")
+    return f"host={cluster.parent} port={server.port} user=postgres dbname=postgres"
+
+
+def ask(url: str, token: str, path: str) -> Any:
+    request = urllib.request.Request(f"{url}{path}", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+def settings_of(machine: Machine) -> dict[str, str]:
+    lines = (machine.folder / "etc" / "rushes" / "rushes.env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_the_commands_of_the_postgres_guide_make_a_fleet(
+    tmp_path: Path, database: tuple[Running, Path], seaweed_s3: BucketLocation, film: bytes
+) -> None:
+    server, folder = database
+    buckets(seaweed_s3, film)
+    port = free_port()
+    names = {"db.example.org:5432": f"127.0.0.1:{server.port}", "http://s3.example.org:8333": seaweed_s3.endpoint}
+    names |= {"the-key": seaweed_s3.key, "the-secret": seaweed_s3.secret}
+    names |= {"127.0.0.1:8000": f"127.0.0.1:{port}", "--port 8000": f"--port {port}"}
+    machine = Machine(tmp_path / "machine", names, {"RUSHES_MODELS": str(models_folder(load().settings))})
+    try:
+        said = {}
+        for n, (language, text) in enumerate(blocks("run-on-postgres.md")):
+            if language == "sql":
+                with psycopg.connect(_administrator(server, folder), autocommit=True) as db:
+                    for statement in text.split(";\n"):
+                        db.execute(statement.encode())
+            else:
+                said[n] = machine.run(text)
+        settings, url = settings_of(machine), f"http://127.0.0.1:{port}"
+        wait_for(lambda: states(url, settings["RUSHES_TOKEN"]) == ["completed"], "the worker never did the film")
+        assert ask(url, settings["RUSHES_TOKEN"], "/readyz")["status"] == "ready"
+        (video,) = ask(url, settings["RUSHES_TOKEN"], "/api/v1/videos")["items"]
+        assert video["name"] == "film.mp4"
+        assert '"path": "/api/v1/jobs"' in machine.log("rushes-serve.service"), "there is no access log"
+    finally:
+        machine.stop()
+
+
+def states(url: str, token: str) -> list[str]:
+    return [job["state"] for job in ask(url, token, "/api/v1/jobs")["items"]]
