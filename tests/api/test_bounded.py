@@ -145,7 +145,7 @@ def test_nobody_listens_so_no_row_is_read(server: Serving) -> None:
     alone.listen("", 0)
     begin(server.ledger, "three")
     alone._look(cursor)
-    assert counted.asked["job"] == 1
+    assert counted.asked["jobs"] == 1
 
 
 def test_the_follower_asks_less_and_less_while_nothing_happens() -> None:

@@ -39,7 +39,7 @@ def test_each_value_says_where_it_came_from_and_secrets_are_not_shown(opened: Op
 
 def test_every_part_is_asked_and_the_doctor_comes_when_called(opened: Open, empty: Serving) -> None:
     page = opened(empty, "/settings")
-    expect(page.get_by_role("region", name="Health").locator("li")).to_have_count(4)
+    expect(page.get_by_role("region", name="Health").locator("li")).to_have_count(6)
     page.get_by_role("link", name="Check everything").click()
     expect(page.get_by_role("region", name="Doctor")).to_contain_text("SQLite")
 
