@@ -1,6 +1,7 @@
 """Looking over HTTP: lists, one of each, files by range, and problems that say what to do."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,25 @@ def test_a_clip_is_asked_for_and_left_to_a_worker(developed: Serving) -> None:
     assert beyond["hint"] == "Choose a start before 0:06.000."
 
 
+def test_a_clip_says_until_when_it_is_kept_and_can_be_deleted(developed: Serving) -> None:
+    ask = {"video_id": only_video(developed)["id"], "t_start": 0.5, "t_end": 1.0, "padding_ms": 0}
+    place = f"/api/v1/clips/{developed.post('/api/v1/clips', ask, 202)['clip_id']}"
+    assert developed.get(place)["expires_at"] == ""
+    assert developed.library.work(slots=1, until_idle=True) == 0
+    clip = developed.get(place)
+    kept = datetime.fromisoformat(clip["expires_at"]) - datetime.fromisoformat(clip["created_at"])
+    assert kept.days == developed.library.settings.clip_days
+    assert developed.http.get(clip["url"]).status_code == 200
+    assert developed.http.delete(place).status_code == 204
+    assert developed.http.get(place).status_code == 404
+    assert developed.http.get(clip["url"]).status_code == 404
+    assert developed.http.get(f"/api/v1/jobs/{clip['job']}").status_code == 404
+    assert developed.library.verify().damages == ()
+    again = developed.post("/api/v1/clips", ask, 202)
+    assert (again["clip_id"], again["status"]) == (clip["clip_id"], "queued")
+    assert developed.http.delete(place).status_code == 204, "also one that is not cut yet"
+
+
 def test_a_clip_that_gc_has_cleared_is_not_done_and_is_cut_again_when_it_is_asked_for(developed: Serving) -> None:
     ask = {"video_id": only_video(developed)["id"], "t_start": 3.0, "t_end": 4.0, "padding_ms": 0}
     place = f"/api/v1/clips/{developed.post('/api/v1/clips', ask, 202)['clip_id']}"
@@ -124,7 +144,7 @@ def test_a_clip_that_gc_has_cleared_is_not_done_and_is_cut_again_when_it_is_aske
     assert cleared in developed.get("/api/v1/clips")["items"]
     assert developed.post("/api/v1/clips", ask, 202)["url"] is None
     assert developed.library.work(slots=1, until_idle=True) == 0
-    assert developed.get(place) == done
+    assert developed.get(place) | {"expires_at": ""} == done | {"expires_at": ""}
     assert developed.http.get(done["url"]).content[4:8] == b"ftyp"
 
 

@@ -1,18 +1,22 @@
 """Cutting: a clip is a job of one task through the same door, and jumps every queue."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
 
 from rushes.domain.errors import NotFound, Refused
-from rushes.domain.job import Job, JobState
+from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import JSON, short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
 from rushes.home import Home
-from rushes.index.port import Video
-from rushes.jobs.control import announce_ready
+from rushes.index.port import Video, find_video
+from rushes.jobs.control import announce, announce_ready, command
 from rushes.jobs.intake import wake
-from rushes.jobs.maintenance.video_removal import CLIP
+from rushes.jobs.maintenance.gc import drop
+from rushes.jobs.maintenance.video_removal import CLIP, deleted_jobs
 from rushes.jobs.originals import Original, list_originals, original
 from rushes.jobs.progress import steps_of
 from rushes.jobs.submit import submit_clip
@@ -62,6 +66,8 @@ class ClipStatus:
     job: str
     title: str  # of its video, without the ending
     error: str | None = None
+    created_at: str = ""
+    expires_at: str = ""  # gc may delete it from then on; "" until it is done
 
     @property
     def published(self) -> str:
@@ -90,6 +96,33 @@ class Clips:
         rows, more = self.home.records.list(CLIP, self.home.owner, cursor, limit)
         return self._statuses(rows), more
 
+    def of_video(self, video: str) -> list[ClipStatus]:
+        """The clips of a video, newest first."""
+        found = self._statuses([*self.home.all_records(CLIP, video)])
+        return sorted(found, key=lambda clip: clip.created_at, reverse=True)
+
+    def newest(self, limit: int = 100) -> list[ClipStatus]:
+        """The newest clips of all videos."""
+        found = self._statuses([*self.home.all_records(CLIP)])
+        return sorted(found, key=lambda clip: clip.created_at, reverse=True)[:limit]
+
+    def delete(self, id: str) -> ClipStatus:
+        """Delete a clip: its file, its job and what is remembered of it. The same can be asked for again.
+
+        Raises:
+            NotFound: there is none.
+        """
+        clip, home = self.get(id), self.home
+        with suppress(Refused):
+            command(home, clip.job, JobCommand.CANCEL)
+        video = find_video(home.index, home.owner, clip.video)
+        footage = frozenset([video.sha256] if video else ())
+        drop(home.ledger, home.blobs, home.owner, [clip.job], deleted_jobs(home), partial(announce, home), footage)
+        home.records.delete(CLIP, home.owner, id)
+        with suppress(Refused, NotFound):
+            home.ledger.control(clip.job, JobCommand.FORGET)
+        return clip
+
     def get(self, id: str) -> ClipStatus:
         """One clip.
 
@@ -117,8 +150,13 @@ class Clips:
         status = "cleared" if cleared else STATUS.get(job.state, "processing" if job.started_at else "queued")
         steps = steps_of(all_tasks(self.home.ledger, job.id)) if status == "failed" else ()
         error = next((step.error for step in steps if step.error), None)
-        title = str(doc.get("name", "clip"))
-        return ClipStatus(record.id, status, doc["video"], doc["t_start"], doc["t_end"], job.id, title, error)
+        title, span = str(doc.get("name", "clip")), (doc["t_start"], doc["t_end"])
+        times = (job.created_at, self._expiry(job) if status == "done" else "")
+        return ClipStatus(record.id, status, doc["video"], *span, job.id, title, error, *times)
+
+    def _expiry(self, job: Job) -> str:
+        days = timedelta(days=self.home.settings.clip_days)
+        return (datetime.fromisoformat(job.finished_at) + days).isoformat() if job.finished_at else ""
 
 
 def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[str, str, bool]:

@@ -80,6 +80,7 @@ def drop(
     jobs: Collection[str],
     gone: Collection[str] = (),
     announce: Announce = lambda _tasks: None,
+    footage: frozenset[str] = frozenset(),
 ) -> int:
     """Set aside what these jobs of one video made and no other wants, names too; `gone` want nothing.
 
@@ -87,7 +88,7 @@ def drop(
     """
     if not jobs:
         return 0
-    footage = footage_of(ledger.jobs(owner, ids=jobs).rows)  # theirs; a clip's job does not say it
+    footage = footage or footage_of(ledger.jobs(owner, ids=jobs).rows)  # theirs; a clip's job does not say it
     rules = RetentionRules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
     clearing = Deletion(ledger, blobs, owner, rules, datetime.now(UTC), announce)
     clearing.go_on(jobs)

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
@@ -40,13 +40,16 @@ class ClipShape:
     url: str | None
     name: str  # what a download of it is called
     error: str | None = None
+    created_at: str = ""
+    expires_at: str = ""  # it may be deleted from then on; "" until it is done
 
     @staticmethod
     def of(clip: ClipStatus) -> "ClipShape":
         """From the library."""
         url = FILES + clip.published if clip.published else None
         name, span = _file_name(clip), (clip.start, clip.end)
-        return ClipShape(clip.id, clip.status, clip.video, *span, clip.job, url, name, clip.error)
+        times = (clip.created_at, clip.expires_at)
+        return ClipShape(clip.id, clip.status, clip.video, *span, clip.job, url, name, clip.error, *times)
 
 
 @router.post("/clips", status_code=202, response_model=ClipShape)
@@ -72,6 +75,13 @@ def list_clips(request: Request, library: LibraryDep, cursor: Cursor = "", limit
 def get_clip(library: LibraryDep, clip_id: Id) -> ClipShape:
     """One clip; `url` is there when it is cut."""
     return ClipShape.of(library.clips.get(clip_id))
+
+
+@router.delete("/clips/{clip_id}", status_code=204)
+def delete_clip(library: LibraryDep, clip_id: Id) -> Response:
+    """Delete a clip and its file."""
+    library.clips.delete(clip_id)
+    return Response(status_code=204)
 
 
 def _file_name(clip: ClipStatus) -> str:

@@ -113,7 +113,7 @@ def ask_for_parts(library: LibraryDep, upload_id: Id) -> PartsShape:
 
 
 @router.post("/uploads/{upload_id}/received", status_code=204, response_class=Response)
-def keep_received(library: LibraryDep, upload_id: Id, checksum: Sum) -> Response:
+def keep_received(library: LibraryDep, upload_id: Id, checksum: Sum = "") -> Response:
     """Go on from the last byte: `checksum` is of the bytes from Upload-Offset to Rushes-Received, as HEAD told them."""
     uploads = library.uploads
     upload, wanted = uploads.get(upload_id), _sum(checksum)

@@ -28,6 +28,7 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     ),
     **dict.fromkeys(("run_video", "process", "ask_again", "make_3d"), "job added"),
     **dict.fromkeys(("make_clip", "cut_clip"), "clip ordered"),
+    **dict.fromkeys(("delete_clip", "drop_clip"), "clip deleted"),
     "add_path": "path added",
     "select_run": "run selected",
     "name_video": "video renamed",

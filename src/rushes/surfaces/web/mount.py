@@ -12,11 +12,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from rushes.surfaces.http.cookies import set_cookie
-from rushes.surfaces.web.pages import add, dashboard, failed, fleet, jobs, library, login, people, search, video
+from rushes.surfaces.web.pages import add, clips, dashboard, failed, fleet, jobs, library, login, people, search, video
 from rushes.surfaces.web.view import THEME, back, render
 
 router = APIRouter(include_in_schema=False)
-PAGES = (login, dashboard, library, video, search, add, people, failed, jobs, fleet)
+PAGES = (login, dashboard, clips, library, video, search, add, people, failed, jobs, fleet)
 _YEAR = "public, max-age=31536000, immutable"
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 

@@ -17,7 +17,7 @@ from rushes.library.search import Hit
 from rushes.library.videos import Video
 from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
-from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
+from rushes.surfaces.api.clips import ClipIn, ClipShape, Subtitles, get_clip, make_clip
 from rushes.surfaces.api.videos import export_video
 from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
 from rushes.surfaces.http.schemas import FILES, of_video
@@ -65,6 +65,7 @@ def show_video(
         q=q,
         edit=edit,
         clip=get_clip(library, clip) if clip else None,
+        clips=[ClipShape.of(one) for one in library.clips.of_video(video.id)],
         jobs=jobs,
         deep=deep,
         shown=next((FILES + one.name for one in deep if one.format == view), ""),

@@ -52,6 +52,7 @@ export class Selection {
     const clip = await ask("POST", "/api/v1/clips", body);
     if (!clip) return;
     await ready(clip);
+    this.form.dispatchEvent(new CustomEvent("cut", { bubbles: true }));
   }
 
   async copy() {

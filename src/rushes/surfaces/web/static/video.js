@@ -1,5 +1,6 @@
 // The page of one video: player, tabs, transcript, timeline, selection and keys, and what appears while a job runs.
 import { Boxes } from "./boxes.js";
+import "./clip.js";
 import { Selection, ready } from "./clips.js";
 import { onKeys } from "./keys.js";
 import { followJobs } from "./live.js";
@@ -20,7 +21,7 @@ let data = await lanes();
 const timeline = new Timeline(document.querySelector("[data-timeline]"), player, data, id);
 const selection = new Selection(document.querySelector("[data-selection]"), timeline, player, id);
 if (player.video && !("deep" in root.dataset)) new Boxes(player, id); // a box fits neither of two views
-if (location.hash === "#in-3d") tabs.choose("in-3d");
+if (["#in-3d", "#clips"].includes(location.hash)) tabs.choose(location.hash.slice(1));
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-seek]");
@@ -80,6 +81,8 @@ if (player.video) {
 
 const clip = document.querySelector("[data-clip]");
 if (clip && ["queued", "processing"].includes(clip.dataset.clipStatus)) ready({ clip_id: clip.dataset.clip, status: clip.dataset.clipStatus });
+
+document.addEventListener("cut", () => refresh());
 
 // While its job runs, what is new appears: lists and lanes as they are now; the player is left alone.
 let due = false, done = -1;
