@@ -103,3 +103,13 @@ def test_a_job_says_why_it_waits(opened: Open, empty: Serving) -> None:
     job = submit(empty.ledger, "idle", tasks=2)
     empty.post(f"/api/v1/jobs/{job.id}/pause")
     expect(opened(empty, f"/jobs/{job.id}").locator("#job-why")).to_contain_text("the job is paused")
+
+
+def test_on_a_phone_the_table_of_a_job_fits(opened: Open, empty: Serving) -> None:
+    job = submit(empty.ledger, "long_name_of_a_film_" * 3, tasks=60)
+    page = opened(empty, f"/jobs/{job.id}", width=390)
+    page.wait_for_selector("#job-map tbody tr")
+    for row in page.locator("#job-map tbody tr > *").all():
+        box = row.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= 390

@@ -8,10 +8,12 @@ from playwright.sync_api import Page, expect
 from rushes.domain.errors import Refused
 from rushes.library import JobRequest
 from rushes.library.videos.export import KINDS
+from tests.acceptance.conftest import draw
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
 from tests.browser.looks import grave, look_at, until
 
+MEDIA = Path(__file__).parents[1] / "media"
 FILM = "document.querySelector('video')"
 NOW = f"{FILM}.currentTime"
 
@@ -274,3 +276,26 @@ def test_a_copied_link_keeps_the_selection(opened: Open, served: Serving, film: 
     other = ready(opened(served, page.evaluate("navigator.clipboard.readText()")))
     expect(other.locator("[data-in]")).to_have_value("0:02.500")
     expect(other.locator("[data-out]")).to_have_value("0:04.000")
+
+
+def test_on_a_phone_the_controls_of_a_clip_and_the_shots_fit(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}", width=390))
+    page.get_by_role("tab", name="Shots").click()
+    places = [*page.locator("[data-selection] > *").all(), *page.locator("#shots li").all()]
+    boxes = [box for place in places if (box := place.bounding_box())]
+    assert len(boxes) > 10
+    assert all(box["x"] >= 16 and box["x"] + box["width"] <= 374 for box in boxes)
+
+
+def test_after_a_3d_preview_the_page_shows_what_there_is(opened: Open, empty: Serving, tmp_path: Path) -> None:
+    film, library = draw(tmp_path / "plain.mp4", 2), empty.library
+    assert library.run([film], JobRequest(only=("probe",)), beside=False).exit_code == 0
+    (video,) = library.videos.page()[0]
+    strip = library.home.blobs.put("me", (MEDIA / "coffee.jpg").read_bytes())
+    library.home.blobs.publish(f"videos/3d/{video.id}/preview-anaglyph-dubois.jpg", "me", strip.sha256)
+    page = opened(empty, f"/videos/{video.id}#in-3d")
+    expect(page.locator(".unready")).to_contain_text("Only a 3D preview was made of this video")
+    expect(page.locator("#in-3d figcaption")).to_have_text("Preview, red and cyan glasses")
+    expect(page.locator("#in-3d figure img")).to_be_visible()
+    page.get_by_role("button", name="Process this video").click()
+    expect(page.get_by_text("Job started.")).to_be_visible()

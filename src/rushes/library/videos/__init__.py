@@ -148,6 +148,12 @@ class Videos:
 
         return list_films(self.home, video)
 
+    def previews_3d(self, video: Video) -> list[tuple[str, str]]:
+        """Format and published name of every 3D preview of it."""
+        from rushes.library.videos.stereo import list_previews  # noqa: PLC0415 - av is loaded when it is needed
+
+        return list_previews(self.home, video)
+
     def write_beside(self, jobs: Iterable[Job]) -> list[WrittenFile]:
         """Write subtitles and sidecars of finished jobs beside their originals, never over files of others."""
         return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.home, job)]

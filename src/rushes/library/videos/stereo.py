@@ -92,6 +92,13 @@ def list_films(home: Home, video: Video) -> list[PublishedFilm]:
     return films
 
 
+def list_previews(home: Home, video: Video) -> list[tuple[str, str]]:
+    """The format and published name of every 3D preview of a video, in the order of formats."""
+    place = f"videos/3d/{video.id}/preview-"
+    there = set(home.blobs.keys(place))
+    return [(format, name) for format in PACKINGS if (name := f"{place}{format}.jpg") in there]
+
+
 def preview(home: Home, path: str, depths: StereoOptions, *, signals: bool = False) -> StereoPreview:
     """Eight frames of a film in 3D, in seconds.
 

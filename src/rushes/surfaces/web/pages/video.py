@@ -68,6 +68,7 @@ def show_video(
         clips=[ClipShape.of(one) for one in library.clips.of_video(video.id)],
         jobs=jobs,
         deep=deep,
+        previews=[(format, FILES + name) for format, name in library.videos.previews_3d(video)],
         shown=next((FILES + one.name for one in deep if one.format == view), ""),
         view=view,
         views=VIEWS,
@@ -76,6 +77,7 @@ def show_video(
         spoken=library.videos.spoken_languages(video),
         exports={kind: EXPORTS[kind] for kind in KINDS if kind in EXPORTS},
         recipes=list(recipes),
+        usual=library.settings.recipe,
         stages=sorted({stage for names in recipes.values() for stage in names} - {"probe"}),
     )
 
