@@ -21,7 +21,7 @@ def test_from_the_first_visit_to_the_job_of_the_sample(opened: Open, empty: Serv
     page = opened(empty, "/")
     page.get_by_role("button", name="Try the sample video").click()
     expect(page.locator("[data-toasts]")).to_contain_text("was added")
-    expect(page.get_by_text("No worker is running")).to_be_visible()
+    expect(page.get_by_text("No worker is running", exact=True)).to_be_visible()
     (job,) = empty.library.jobs.page().rows
     assert job.name == "rushes-sample.mp4"
 

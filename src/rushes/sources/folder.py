@@ -91,7 +91,7 @@ def _folder(top: Path) -> Iterator[FoundFile | SkippedFile]:
     if not films:
         yield SkippedFile(str(top), "no videos in it" + (f", only {_counted(others)}" if others else ""))
     elif others:
-        yield SkippedFile(str(top), f"no footage: {_counted(others)}", fault=False)
+        yield SkippedFile(str(top), f"not video: {_counted(others)}", fault=False)
 
 
 def _below(top: Path, others: Counter[str]) -> Iterator[FoundFile | SkippedFile]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -27,6 +27,14 @@ _SECONDS = re.compile(r"^(\d+(?:[.,]\d+)?)s?\Z", re.ASCII)
 
 KINDS = {"speech": "Speech", "text": "Text on screen", "object": "Objects", "face": "Faces", "person": "People",
          "place": "Places", "entity": "Numbers and links", "shot": "Shots", "name": "Video names"}  # fmt: skip
+STAGE_NAMES = {"probe": "check file", "develop": "make preview", "playlist": "join preview", "audio": "extract sound",
+               "shots": "find shots", "transcribe": "transcribe", "transcript": "join transcript",
+               "read_text": "read text", "segments": "merge text", "objects": "find objects", "faces": "find faces",
+               "places": "recognise places", "clip": "cut clip", "preview": "preview 3D", "depth": "estimate depth",
+               "grade": "set depth", "stereo": "make 3D", "join": "join 3D"}  # fmt: skip
+RECIPE_NAMES = {"searchable": "Full", "subtitles": "Subtitles", "text": "Text on screen", "analyse": "Search only",
+                "3d": "3D", "everything": "Full and 3D", "clip": "Clip"}  # fmt: skip
+TASK_NAMES = {"leased": "in progress", "adopted": "reused", "backing off": "retrying soon", "dead": "failed"}
 LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "pt": "Portuguese",
              "nl": "Dutch", "ja": "Japanese", "zh": "Chinese", "ru": "Russian", "uk": "Ukrainian", "pl": "Polish",
              "ko": "Korean", "ar": "Arabic", "tr": "Turkish", "sv": "Swedish", "cy": "Welsh"}  # fmt: skip
@@ -222,6 +230,33 @@ def seconds_between(start: str | None, end: str | None) -> float | None:
 def kind_name(kind: str) -> str:
     """What was observed: speech, text on screen, ..."""
     return KINDS.get(kind, kind)
+
+
+def stage_name(stage: str) -> str:
+    """A stage as pages call it; one of another package has its own name."""
+    return STAGE_NAMES.get(stage, stage.replace("_", " "))
+
+
+def recipe_name(recipe: str) -> str:
+    """A recipe as pages call it."""
+    return RECIPE_NAMES.get(recipe, recipe)
+
+
+def task_name(word: str) -> str:
+    """The state of a task as pages call it: the ledger's words are for programs and operators."""
+    return TASK_NAMES.get(word, word)
+
+
+def frame_rate(rate: Sequence[int]) -> str:
+    """25 fps, 29.97 fps."""
+    return f"{rate[0] / rate[1]:.3f}".rstrip("0").rstrip(".") + " fps"
+
+
+def container_name(container: str, path: str) -> str:
+    """MP4: of a container with many names, the one that the file has."""
+    names, suffix = container.split(","), path.rpartition(".")[2].lower()
+    name = suffix if suffix in names else names[0]
+    return {"matroska": "MKV", "mpegts": "MPEG-TS"}.get(name, name.upper())
 
 
 def language_name(code: str) -> str:

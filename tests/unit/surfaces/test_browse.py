@@ -47,7 +47,7 @@ def test_search_groups_hits_by_film_and_tells_the_next_command(shelf: Shelf) -> 
     ]
     assert shown.stderr.splitlines() == [
         "2 of 6 hits, 3 videos, 14 ms",
-        "more: --cursor c2",
+        "more: --page 2",
         "next: rushes clip vid_aaaabbbbccccdddd@12:41.000-12:44.500",
     ]
     assert shelf.asked == [("ask not", 2, "", "")]
@@ -98,7 +98,7 @@ def test_a_search_without_hits_says_what_to_try(shelf: Shelf) -> None:
     assert shown.stderr.splitlines() == [
         "no hits",
         "try fewer or other words, or the start of one: rushes search 'cons*'",
-        "1 video, 41:38: speech 240 (en de)",
+        "searched 1 video (41 min 38 s)",
         "1 video not finished yet: rushes jobs ls",
     ]
     assert "try without --video, or fewer" in rushes("search", "x", "--video", "two_cities.mkv").stderr
@@ -137,7 +137,7 @@ def test_ls_and_show_tell_what_there_is(shelf: Shelf) -> None:
     assert shown.stdout.split() == ["vid_aaaabbbbccccdddd", "two_cities.mkv", "41:38", "1920x1080", "25", "fps", "done"]
     lines = rushes("show", "two_cities.mkv", "--lines").stdout.splitlines()
     assert lines[0] == "two_cities.mkv  vid_aaaabbbbccccdddd"
-    assert "video  41:38  1920x1080 25 fps  matroska  1.3 GB" in lines
+    assert "video  41:38  1920x1080 25 fps  MKV  1.3 GB" in lines
     assert "made   12 words  2 lines" in lines
     assert lines[-2:] == ["    0:00.966  It was the best of times", "    0:02.500  it was the worst of times"]
     doc = json.loads(rushes("show", "two_cities.mkv", "--json").stdout)
@@ -146,7 +146,7 @@ def test_ls_and_show_tell_what_there_is(shelf: Shelf) -> None:
 
 def test_a_list_that_goes_on_says_how(shelf: Shelf) -> None:
     shelf.films = [video("a.mp4"), video("b.mp4")]
-    assert "more: rushes ls --cursor next" in rushes("ls", "--limit", "1").stderr
+    assert "more: rushes ls --limit 1 --page 2" in rushes("ls", "--limit", "1").stderr
     assert rushes("ls", "--limit", "1", "--quiet").stderr == ""
 
 

@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "search": ("search", "Find what was said, written or seen."),
         "people": ("people", "List, name, merge, split and hide the people seen in videos."),
         "clip": ("clips", "Cut a clip out of a video, exact to the frame."),
-        "stereo": ("stereo", "Convert a video to 3D, or preview it in seconds."),
+        "stereo": ("stereo", "Make a 3D version of a film, or preview it in seconds."),
         "export": ("clips", "Export subtitles, text or shots of a video."),
         "compare": ("browse", "Show the results of two runs of a video side by side."),
         "serve": ("processes", "Serve the library to browsers and to programs over HTTP."),

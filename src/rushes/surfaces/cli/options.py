@@ -8,11 +8,13 @@ from typing import Any
 
 import click
 
+from rushes.domain.errors import NotFound
 from rushes.files import make_private
 from rushes.library import RECIPES, JobRequest, Library
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import RotatingLog, log_to, stop_logging
 
+LIMIT = 100  # rows on a page of a list
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Overrides = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
 NO_OVERRIDES: Overrides = MappingProxyType({})
@@ -38,8 +40,9 @@ def together(*options: Decorator) -> Decorator:
 
 paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
 page_options = together(
-    number_option("--limit", "Print at most N.", 1, 1000, 100),
-    text_option("--cursor", "CURSOR", "Continue after an earlier list."),
+    number_option("--limit", "Print at most N.", 1, 1000, LIMIT),
+    number_option("--page", "Print page N.", 1, default=1),
+    text_option("--cursor", "CURSOR", "Continue after an earlier list (for programs)."),
 )
 chunk_option = text_option("--chunk", "SECONDS", "Length of a chunk, or 'large' (default: 60).")
 slots_option = number_option("--slots", "Process N chunks at the same time.", 1)
@@ -91,6 +94,23 @@ class PartOf(click.ParamType[tuple[int, int]]):
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
             self.fail(f"{value!r} is not a part. Write the second of eight as 2/8.", param, ctx)
         return int(number), int(of)
+
+
+def cursor_of(page: int, cursor: str, following: Callable[[str], str]) -> str:
+    """Where a page begins; `following` answers the cursor after a page, "" at the end.
+
+    Raises:
+        NotFound: there are not so many pages.
+    """
+    for number in range(1, page):
+        if not (cursor := following(cursor)):
+            raise NotFound(f"there is no page {page}", f"The last page is {number}.")
+    return cursor
+
+
+def more_remark(command: str, limit: int, usual: int, page: int) -> str:
+    """How to see the next page."""
+    return f"more: {command}{f' --limit {limit}' if limit != usual else ''} --page {page + 1}"
 
 
 def request_of(words: dict[str, Any]) -> JobRequest:

@@ -11,7 +11,7 @@ from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
 from rushes.domain.task import Task
 from rushes.library.jobs import JobProgress, StageProgress, busy_seconds
-from rushes.surfaces.words import TASK_WORDS, task_word
+from rushes.surfaces.words import TASK_WORDS, task_name, task_word
 
 CELLS = 48  # more than that are drawn as one bar: letters need 12 px
 SIGNS = {"adopted": "=", "leased": "L", "ready": "r", "dead": "\u00d7"}
@@ -34,7 +34,7 @@ class Row:
     stage: str
     cells: tuple[Cell, ...]
     runs: tuple[tuple[str, int, int], ...]  # word, first cell, how many: for maps too wide for cells
-    words: str  # "31 done, 2 leased, 9 ready"
+    words: str  # "31 done, 2 in progress, 9 ready"
     progress: StageProgress
     took: float | None
 
@@ -81,7 +81,7 @@ def _runs(words: Iterable[str]) -> Iterable[tuple[str, int, int]]:
 
 def _words(words: Iterable[str]) -> str:
     counted = Counter(words)
-    return ", ".join(f"{counted[word]} {word}" for word in TASK_WORDS if counted[word])
+    return ", ".join(f"{counted[word]} {task_name(word)}" for word in TASK_WORDS if counted[word])
 
 
 def _took(tasks: Sequence[Task]) -> float | None:

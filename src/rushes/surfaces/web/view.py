@@ -30,6 +30,11 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "many": words.many,
     "kind": words.kind_name,
     "language": words.language_name,
+    "stage": words.stage_name,
+    "recipe": words.recipe_name,
+    "task": words.task_name,
+    "fps": words.frame_rate,
+    "container": words.container_name,
 }
 
 

@@ -7,19 +7,20 @@ from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.videos import Video
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.options import open_library, page_options
+from rushes.surfaces.cli.options import LIMIT, cursor_of, more_remark, open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.rows import MadeCounts, container, count_made, recipe_of, shape, shots_of, video_parts
-from rushes.surfaces.words import ActiveJobs, active_jobs, plural, size, timecode
+from rushes.surfaces.cli.views.rows import MadeCounts, count_made, recipe_of, shape, shots_of, video_parts
+from rushes.surfaces.words import ActiveJobs, active_jobs, container_name, plural, size, timecode
 
 
 @command("ls", "rushes ls", "rushes ls --limit 10", "rushes ls --json | jq -r '.videos[].path'")
 @page_options
-def ls(session: Session, limit: int, cursor: str) -> None:
+def ls(session: Session, limit: int, page: int, cursor: str) -> None:
     """List the videos, newest first."""
     library = open_library(session)
-    rows, following = library.videos.page(cursor, limit)
+    begin = cursor_of(page, cursor, lambda at: library.videos.page(at, limit)[1])
+    rows, following = library.videos.page(begin, limit)
     if session.json:
         session.document({"videos": rows, "cursor": following})
         return
@@ -31,7 +32,7 @@ def ls(session: Session, limit: int, cursor: str) -> None:
     if not rows:
         session.remark("no videos yet. Start with: rushes run PATH")
     if following:
-        session.remark((f"more: rushes ls --cursor {following}", DONE))
+        session.remark((more_remark("rushes ls", limit, LIMIT, page), DONE))
 
 
 @command("show", "rushes show holiday.mp4", "rushes show vid_7f3k --lines", "rushes show vid_7f3k --json")
@@ -66,9 +67,10 @@ def _words(library: Library, video: Video, now: ActiveJobs) -> list[str]:
 
 def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, str]]:
     address, now = library.videos.address, active_jobs(library.jobs.workers())
+    kind = container_name(video.container, video.path)
     return [
         ("file", video.path),
-        ("video", f"{timecode(video.duration_us)}  {shape(video)}  {container(video)}  {size(video.size)}"),
+        ("video", f"{timecode(video.duration_us)}  {shape(video)}  {kind}  {size(video.size)}"),
         ("title", video.title),
         ("shot", video.shot_at),
         ("spoken", " ".join(video.languages)),

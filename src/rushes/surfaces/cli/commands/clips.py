@@ -12,7 +12,7 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import parse_reference, parse_timecode, size
 
 PADDING = 2.0  # seconds around a hit, so that its words can be followed
-_PADDING_HELP = "Extra time on both sides (default: 2 for a hit, else 0)."
+_PADDING_HELP = "Padding before and after (default: 2 for a hit, else 0)."
 _SUBTITLES_HELP = "Add subtitles as a track, or burn them into the picture."
 _FILE = click.Path(dir_okay=False)
 

@@ -16,7 +16,7 @@ from rushes.library.access.audit import Audit
 from rushes.library.jobs import Page
 from rushes.surfaces import words
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.options import open_library, page_options
+from rushes.surfaces.cli.options import LIMIT, cursor_of, more_remark, open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, to_json
 from rushes.surfaces.cli.views.rows import StateWord, facts_of, header, next_step, page_of, recipe_of, state_part
@@ -31,24 +31,25 @@ LOOK_SECONDS = 0.5
 @command("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
 @click.option("--state", type=StateWord(), metavar="STATE", help=f"Only these: {', '.join(words.JOB_WORDS)}.")
 @page_options
-def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
+def ls(session: Session, state: str | None, limit: int, page: int, cursor: str) -> None:
     """List jobs, newest first.
 
     A job is running while a worker holds one of its tasks, and waiting while none does.
     """
     library = open_library(session)
     now = words.active_jobs(library.jobs.workers())
-    page = _page(library, state, now, cursor, limit)
-    session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
+    begin = cursor_of(page, cursor, lambda at: _page(library, state, now, at, limit).cursor)
+    found = _page(library, state, now, begin, limit)
+    session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in found.rows], "cursor": found.cursor})
     columns = [Column("job"), Column("name", wide=True), Column("recipe"), Column("tasks", right=True), Column("")]
-    session.table(columns, [_row(job, now) for job in page.rows])
-    if not page.rows:
+    session.table(columns, [_row(job, now) for job in found.rows])
+    if not found.rows:
         session.remark(
             f"no job is {state}. List all with: rushes jobs ls" if state else "no jobs yet. Start with: rushes run PATH"
         )
-    if page.cursor:
+    if found.cursor:
         only = f" --state {state}" if state else ""
-        session.remark((f"more: rushes jobs ls{only} --cursor {page.cursor}", DONE))
+        session.remark((more_remark(f"rushes jobs ls{only}", limit, LIMIT, page), DONE))
 
 
 @command("show", "rushes jobs show job_7f3k", "rushes jobs show job_7f3k --json")

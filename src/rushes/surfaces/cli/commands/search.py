@@ -9,7 +9,7 @@ from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.search import KINDS, SearchResult, hit_doc
 from rushes.surfaces.cli.command import CliCommand, command
-from rushes.surfaces.cli.options import number_option, open_library, text_option
+from rushes.surfaces.cli.options import cursor_of, number_option, open_library, text_option
 from rushes.surfaces.cli.screen import DONE, HEAD
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.hits import describe_library, quote_parts, reference, report_no_hits
@@ -27,6 +27,9 @@ class SearchCommand(CliCommand):
         return super().parse_args(ctx, hidden)
 
 
+HITS = 20  # on a page
+
+
 @command(
     "search",
     "rushes search budget",
@@ -38,13 +41,14 @@ class SearchCommand(CliCommand):
     cls=SearchCommand,
 )
 @click.argument("query", nargs=-1)
-@number_option("--limit", "Print at most N hits.", 1, 1000, 20)
+@number_option("--limit", "Print at most N hits.", 1, 1000, HITS)
 @text_option("--video", "VIDEO", "Only in this video.")
-@text_option("--cursor", "CURSOR", "Continue after an earlier search.")
+@number_option("--page", "Print page N.", 1, default=1)
+@text_option("--cursor", "CURSOR", "Continue after an earlier search (for programs).")
 @click.option("--order", type=click.Choice(["best", "time"]), default="best", show_default=True, help=_ORDER_HELP)
 @click.option("--export", "kind", type=click.Choice(KINDS), help="Write all hits to stdout, for other tools.")
 def search(
-    session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str, kind: str | None
+    session: Session, query: Sequence[str], limit: int, video: str, page: int, cursor: str, order: str, kind: str | None
 ) -> None:
     """Find what was said, written or seen.
 
@@ -62,11 +66,12 @@ def search(
     if kind:
         session.out.raw(library.export_hits(words, kind, only, order))
         return
-    found = library.search(words, limit, cursor, only, order)
+    begin = cursor_of(page, cursor, lambda at: library.search(words, limit, at, only, order).cursor)
+    found = library.search(words, limit, begin, only, order)
     if session.json:
         session.document(result_doc(words, found))
     else:
-        _report(session, library, words, only, found)
+        _report(session, library, words, only, found, page + 1)
 
 
 def result_doc(query: str, found: SearchResult) -> dict[str, object]:
@@ -83,7 +88,7 @@ def result_doc(query: str, found: SearchResult) -> dict[str, object]:
     }
 
 
-def _report(session: Session, library: Library, words: str, video: str, found: SearchResult) -> None:
+def _report(session: Session, library: Library, words: str, video: str, found: SearchResult, following: int) -> None:
     screen = session.out
     for hits in grouped(found.hits, lambda hit: hit.video).values():
         screen.line((hits[0].name, HEAD), (f"  {plural(len(hits), 'hit')}", DONE))
@@ -99,7 +104,7 @@ def _report(session: Session, library: Library, words: str, video: str, found: S
     total = f"{plural(found.total, 'hit')}, {plural(found.videos, 'video')}, {found.took_ms:.0f} ms"
     session.remark((f"{len(found.hits)} of {total}", DONE))
     if found.cursor:
-        session.remark((f"more: --cursor {found.cursor}", DONE))
+        session.remark((f"more: --page {following}", DONE))
     session.remark((f"next: rushes clip {reference(found.hits[0])}", DONE))
 
 

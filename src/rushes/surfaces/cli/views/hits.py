@@ -12,7 +12,7 @@ from rushes.library import Library
 from rushes.library.search import Hit, Piece, Summary
 from rushes.surfaces.cli.screen import DONE, MARK, Part, clean
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.words import plural, timecode
+from rushes.surfaces.words import duration, plural, timecode
 
 OTHERS = 500  # hits that are read for what else there is
 _KIND = re.compile(r"\b(object|place|person|entity):")
@@ -28,7 +28,8 @@ def report_no_hits(session: Session, library: Library, query: str, video: str) -
         session.remark(f"did you mean: rushes search {shlex.quote(similar)}")
     elif videos:
         session.remark((_others(library, query, video) or _try(query, video), DONE))
-    session.remark((describe_library(library.summary()), DONE))
+    known = library.summary()
+    session.remark((f"searched {plural(known.videos, 'video')} ({duration(known.duration_us / 1e6)})", DONE))
     unfinished = [v for v in videos if v.state not in FINAL]
     if unfinished:
         session.remark((f"{plural(len(unfinished), 'video')} not finished yet: rushes jobs ls", DONE))

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import click
@@ -17,7 +16,7 @@ from rushes.library import Library
 from rushes.library.jobs import Page
 from rushes.library.videos import Video
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
-from rushes.surfaces.words import JOB_WORDS, UNFINISHED, ActiveJobs, plural, timecode, video_word
+from rushes.surfaces.words import JOB_WORDS, UNFINISHED, ActiveJobs, frame_rate, plural, timecode, video_word
 
 
 def facts_of(job: Job) -> Mapping[str, JSON]:
@@ -35,8 +34,7 @@ def picture(width: int, height: int, rate: tuple[int, int] | list[int] | None) -
     """1920x1080 25 fps."""
     if not width:
         return "audio only"
-    fps = f" {float(Fraction(*rate)):.3f}".rstrip("0").rstrip(".") + " fps" if rate else ""
-    return f"{width}x{height}{fps}"
+    return f"{width}x{height}{' ' + frame_rate(rate) if rate else ''}"
 
 
 def header(job: Job, room: int = 0) -> str:
@@ -46,12 +44,6 @@ def header(job: Job, room: int = 0) -> str:
         return name
     shape = picture(facts["width"], facts["height"], facts["rate"])
     return f"{name}  {timecode(facts['duration_us'])}  {shape}"
-
-
-def container(video: Video) -> str:
-    """The container; if it has many names, the one of the file's suffix."""
-    names, suffix = video.container.split(","), video.path.rpartition(".")[2].lower()
-    return suffix if suffix in names else names[0]
 
 
 def shape(video: Video) -> str:

@@ -21,10 +21,10 @@ PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line 
 KNOWN = 2000  # films that are looked through for one that is here already
 HOUR = 3600.0  # of film, while none is chosen
 WORDS = {
-    "searchable": "Speech, text, objects, faces, places, shots; a proxy to watch",
+    "searchable": "Speech, text, objects, faces, places, shots; a preview to watch",
     "subtitles": "Speech only; SRT and VTT files",
     "text": "Text on screen only",
-    "analyse": "All observations, without a proxy",
+    "analyse": "All observations, without a preview",
     "3d": "3D: side by side or anaglyph",
     "everything": "Everything, including 3D",
 }

@@ -16,7 +16,7 @@ from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.schemas import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
-from rushes.surfaces.words import plural
+from rushes.surfaces.words import plural, stage_name
 
 router = APIRouter(include_in_schema=False)
 NAMED = 3  # jobs that are named of a cause
@@ -61,7 +61,7 @@ def show_failed(
         "failed.html",
         groups=groups,
         kinds=[(g.kind, f"{TITLES.get(g.kind, g.kind)}: {len(g.tasks)}") for g in every],
-        steps=sorted({t.stage for g in every for t in g.tasks}),
+        steps=[(stage, stage_name(stage)) for stage in sorted({t.stage for g in every for t in g.tasks})],
         tasks=sum(len(g.tasks) for g in some),
         jobs=len({t.job for g in some for t in g.tasks}),
         all_tasks=sum(len(g.tasks) for g in every),
@@ -142,4 +142,4 @@ def _cause(names: Mapping[str, str], said: Cause) -> dict[str, Any]:
 
 
 def _place(task: Task) -> str:
-    return task.stage if task.chunk is None else f"{task.stage}, chunk {task.chunk}"
+    return stage_name(task.stage) if task.chunk is None else f"{stage_name(task.stage)}, chunk {task.chunk}"

@@ -30,7 +30,9 @@ from rushes.surfaces.words import (
     active_jobs,
     many,
     plural,
+    recipe_name,
     seconds_between,
+    stage_name,
     task_word,
 )
 
@@ -83,7 +85,7 @@ def show_jobs(
         "jobs.html",
         tab=tab,
         rows=rows,
-        recipes=tuple(library.recipes()),
+        recipes=[(name, recipe_name(name)) for name in library.recipes()],
         more=seal(request, more, f"tab {tab}"),
         counts=library.jobs.counts(GLANCE),
         workers=busy.workers,
@@ -217,7 +219,7 @@ def show_job(
         why=() if job.state in FINAL else library.jobs.why(job.id),
         chosen=_chosen(library, task) if task else None,
         events=_events(library, job, int(after) if after else None, step),
-        steps=sorted({t.stage for t in tasks}),
+        steps=[(stage, stage_name(stage)) for stage in sorted({t.stage for t in tasks})],
         counts=job.counts,
     )
 
