@@ -63,20 +63,18 @@ def test_an_upload_shows_how_far_it_is_inside_a_part_and_goes_on_from_the_last_b
     large.write_bytes(large.read_bytes() + bytes(2 * part))
     page = opened(empty, "/add")
     line = page.context.new_cdp_session(page)
-    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 3 << 20}
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 1 << 20}
     line.send("Network.emulateNetworkConditions", slow)
     page.locator("[data-files]").set_input_files(large)
     page.get_by_role("button", name="Upload and process 1 video").click()
     expect(page.locator("[data-file] [data-note]")).to_have_text(re.compile(r"^[1-9]\d* %, .* [kM]B/s$"))
-    (upload,) = empty.library.uploads.all()
-    assert upload.offset == 0, "no part is complete"
     page.reload()
     line.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": -1})
     offsets: list[int] = []
     page.on("request", lambda r: offsets.append(int(r.headers["upload-offset"])) if r.method == "PATCH" else None)
     page.locator("[data-files]").set_input_files(large)
     expect(page.locator("[data-file] [data-state]")).to_have_text("uploaded")
-    assert 0 < offsets[0] < part
+    assert offsets[0] % part, "it goes on inside a part"
     (upload,) = empty.library.uploads.all()
     assert empty.library.uploads.staging_file(upload).final.read_bytes() == large.read_bytes()
     complaints.clear()  # the line was cut on purpose
@@ -175,7 +173,7 @@ def test_what_is_no_footage_is_refused_with_the_reason(
     page = opened(empty, "/add")
     page.locator("[data-files]").set_input_files(paper)
     page.get_by_role("button", name="Upload and process 1 video").click()
-    expect(page.locator("[data-file]")).to_contain_text("is a PDF, not footage")
+    expect(page.locator("[data-file]")).to_contain_text("is a PDF, not a video")
     assert empty.library.jobs.page().rows == (), "no job is left of it"
     complaints.clear()
 

@@ -189,7 +189,7 @@ def _unseen(path: Path, error: OSError | ValueError) -> SkippedFile:
         cause: Refused = NotAllowed(told, "Give this user read permission.")
     else:
         kind = NotFound if reason == MISSING else Refused
-        cause = kind(told, "Name files or folders with footage, or s3://bucket/prefix.")
+        cause = kind(told, "Name files or folders with videos, or s3://bucket/prefix.")
     return SkippedFile(str(path), reason, cause=cause)
 
 

@@ -30,7 +30,7 @@ OTHER = {
 
 def describe_non_footage(head: bytes) -> str:
     """What it is instead; empty if it may be footage."""
-    other = next((f"is {what}, not footage" for magic, what in OTHER.items() if head.startswith(magic)), "")
+    other = next((f"is {what}, not a video" for magic, what in OTHER.items() if head.startswith(magic)), "")
     return other or why_not_footage(head) or ""
 
 

@@ -186,7 +186,7 @@ class Uploads:
         for upload in old:
             with suppress(RushesError), self._alone(upload):  # the next one does it
                 if self._is_left(now := self.get(upload.id)):
-                    self.drop(now, "nobody went on with it")
+                    self.drop(now, "it was not continued")
         return len(old) + self._clear_strays()
 
     def finish_all(self) -> int:

@@ -143,7 +143,7 @@ class S3Blobs:
     def _there(self, owner: str, sha256: str) -> int:
         found = self.stat(owner, sha256)
         if found is None:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there")
+            raise DamagedBlob(f"blob {sha256[:12]} is missing")
         return found.size
 
     def _head(self, key: str) -> BlobStat | None:

@@ -232,4 +232,4 @@ def _held(job: Job, tasks: tuple[Task, ...], specs: Mapping[str, StageSpec]) -> 
         may_go = (*spec.intermediate, *spec.expiring) if spec else ()
         for output, key in results_of(task.spec).items() if task.state is TaskState.DONE else ():
             if key in read or output not in may_go:
-                yield Damage(job.id, task.id, key, output, "it is not there any more")
+                yield Damage(job.id, task.id, key, output, "it is missing")

@@ -24,7 +24,7 @@ WORDS = {
     "searchable": "Speech, text, objects, faces, places, shots; a preview to watch",
     "subtitles": "Speech only; SRT and VTT files",
     "text": "Text on screen only",
-    "analyse": "All observations, without a preview",
+    "analyse": "The same without a preview to watch",
     "3d": "3D: side by side or anaglyph",
     "everything": "Everything, including 3D",
 }
