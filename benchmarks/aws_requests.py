@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 from tests.servers_aws import KEY, SECRET, make_bucket, ministack
 
+from benchmarks.idle import cleared_up
 from rushes.aws.client import Service
 from rushes.aws.table import INDEXES, Table
 from rushes.domain.job import NewJob
@@ -162,6 +163,7 @@ def idle(running: Running, folder: Path, seconds: float) -> Counter[str]:
             job = job_id("bench", lane)
             first = Draft(task_id(job, "noop", None), job, "noop", None, SPEC, lane, adopted=True)
             home.ledger.submit(NewJob(job, "bench", lane, "film.mp4", "bench", "{}"), first)
+        cleared_up(home)
         shell = HomeWorker(home).shell
         thread = threading.Thread(target=shell.run)
         thread.start()

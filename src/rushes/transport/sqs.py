@@ -46,7 +46,7 @@ class SqsHints(Poll):
     """Queues `rushes-{env}-{lane}`; whoever waits gets the next messages, which come as hints of this process."""
 
     queues = True
-    look_seconds = 75.0  # each sweep is nine requests
+    look_seconds = 90.0  # each sweep is nine requests
 
     def __init__(self, service: Service, env: str = "prod", clock: Callable[[], float] = time.monotonic) -> None:
         """`env` keeps several fleets in one account apart; the service must allow answers after 20 seconds."""
