@@ -19,7 +19,7 @@ from scripts.proofs import commit, machine
 from tests.servers_aws import ministack
 
 from benchmarks.aws_requests import count as requests_of
-from benchmarks.corners import Corners
+from benchmarks.filled_homes import FilledHomes
 from benchmarks.noops import Ran, drain, drain_singly, read, together
 from benchmarks.plot import plot
 
@@ -49,11 +49,11 @@ PLOTS: dict[str, tuple[str, Callable[[Point], float]]] = {
 Curves = dict[str, list[Point]]
 
 
-def measure(corners: Corners, setup: str, processes: int, many: int, few: int) -> Point:
-    """One point, on fresh corners."""
-    with corners.home(setup, many) as home:
+def measure(homes: FilledHomes, setup: str, processes: int, many: int, few: int) -> Point:
+    """One point, on fresh homes."""
+    with homes.home(setup, many) as home:
         drained, followed = together(drain, home, processes), together(read, home, processes)
-    with corners.home(setup, few) as home:
+    with homes.home(setup, few) as home:
         alone = together(drain_singly, home, processes)
     claims = sorted(1000 * seconds for ran in alone for seconds in ran.seconds)
     p50, p99 = claims[len(claims) // 2], claims[len(claims) * 99 // 100]
@@ -68,9 +68,9 @@ def curves(folder: Path, rounds: int, many: int, few: int) -> Curves:
     """Every set-up with every number of processes, in interleaved rounds; medians."""
     found: dict[tuple[str, int], list[Point]] = {}
     with servers(folder / "servers") as running:
-        corners = Corners(running, folder)
+        homes = FilledHomes(running, folder)
         for _, processes, setup in itertools.product(range(rounds), PROCESSES, SETUPS):
-            found.setdefault((setup, processes), []).append(measure(corners, setup, processes, many, few))
+            found.setdefault((setup, processes), []).append(measure(homes, setup, processes, many, few))
             print(".", end="", file=sys.stderr, flush=True)
     return {setup: [_median(found[setup, processes]) for processes in PROCESSES] for setup in SETUPS}
 

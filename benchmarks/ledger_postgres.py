@@ -28,7 +28,7 @@ from typing import Any
 
 import psutil
 import psycopg
-from proof.knife import Engine, environment
+from proof.peer_faults import Engine, environment
 from proof.setups import fresh_database
 
 from benchmarks.ledger import SPEC, Spent, finishes, judge, rate, table

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import redis
-from proof.knife import Engine, environment
+from proof.peer_faults import Engine, environment
 from proof.setups import servers
 
-from benchmarks.corners import Corners
+from benchmarks.filled_homes import FilledHomes
 from benchmarks.ledger import Spent, judge, rate, table
 from benchmarks.noops import drain, drain_in_turns, together
 
@@ -39,9 +39,9 @@ BARS = {"alone": 0.95, "peers": 8.0}
 Measure = Callable[[int, int], Spent]  # tasks, processes
 
 
-def ours(corners: Corners, setup: str, tasks: int, processes: int) -> Spent:
+def ours(homes: FilledHomes, setup: str, tasks: int, processes: int) -> Spent:
     """Work off the jobs of a fresh corner of a set-up."""
-    with corners.home(setup, tasks) as home:
+    with homes.home(setup, tasks) as home:
         ran = together(drain, home, processes)
     done = sum(r.count for r in ran)
     if done != tasks:
@@ -49,9 +49,9 @@ def ours(corners: Corners, setup: str, tasks: int, processes: int) -> Spent:
     return Spent(done, max(r.end for r in ran) - min(r.begin for r in ran), sum(r.cpu for r in ran))
 
 
-def of_alone(corners: Corners, tasks: int, processes: int) -> float:
+def of_alone(homes: FilledHomes, tasks: int, processes: int) -> float:
     """How fast it is with hints beside how fast it is without them, batch by batch."""
-    with corners.home(SETUPS[OURS], tasks) as home, corners.home(SETUPS[ALONE], tasks) as other:
+    with homes.home(SETUPS[OURS], tasks) as home, homes.home(SETUPS[ALONE], tasks) as other:
         ran = together(functools.partial(drain_in_turns, other), home, processes)
     return sum(r.seconds[1] for r in ran) / sum(r.seconds[0] for r in ran)
 
@@ -111,16 +111,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     count, (many, few) = asked.rounds or (1 if asked.quick else 5), (4_100, 500) if asked.quick else (61_500, 8_000)
     ok = True
     with tempfile.TemporaryDirectory() as place, servers(Path(place) / "servers") as found:
-        corners = Corners(found, Path(place))
+        homes = FilledHomes(found, Path(place))
         measures: dict[str, tuple[Measure, int]] = {
-            name: (functools.partial(ours, corners, setup), many) for name, setup in SETUPS.items()
+            name: (functools.partial(ours, homes, setup), many) for name, setup in SETUPS.items()
         }
         for engine in PEERS:
             python = environment(engine, Path(place))
             measures[engine.name] = functools.partial(peer, engine, python, found.valkey.url), few
         for processes in (1, 2):
             spent = rounds(measures, count, processes)
-            alone = [of_alone(corners, many, processes) for _ in range(2 * count)]
+            alone = [of_alone(homes, many, processes) for _ in range(2 * count)]
             ok &= verdicts(spent, alone, processes)
     return 0 if ok or asked.quick else 1
 

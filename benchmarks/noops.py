@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from benchmarks.corners import LANE, worker
+from benchmarks.filled_homes import LANE, worker
 from rushes.domain.result import Result
 from rushes.domain.task import RENEW_SECONDS, Finish, Lease
 from rushes.home import Home

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from proof.knife import Engine, environment
+from proof.peer_faults import Engine, environment
 
 from benchmarks.recipe import bare, cpu
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from body import CHUNKS, chunk, join
 from celery import Celery, chord
 
-STORE, FOLDER = os.environ["KNIFE_STORE"], Path(os.environ["KNIFE_FOLDER"])
+STORE, FOLDER = os.environ["FAULTS_STORE"], Path(os.environ["FAULTS_FOLDER"])
 SEEN = {"visibility_timeout": 30, "unacked_restore_limit": 100}
-app = Celery("knife", broker=STORE, backend=STORE)
+app = Celery("faults", broker=STORE, backend=STORE)
 app.conf.update(
     task_acks_late=True,
     task_reject_on_worker_lost=True,
@@ -35,4 +35,4 @@ def last() -> None:
 if sys.argv[1] == "submit":
     chord(one.s(n) for n in range(CHUNKS))(last.si())
 else:
-    app.worker_main(["worker", "-c", "1", "-n", f"{sys.argv[2]}@knife", "-l", "warning"])
+    app.worker_main(["worker", "-c", "1", "-n", f"{sys.argv[2]}@faults", "-l", "warning"])

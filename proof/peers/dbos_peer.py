@@ -8,7 +8,7 @@ from pathlib import Path
 from body import CHUNKS, chunk, join
 from dbos import DBOS, DBOSClient, DBOSConfig, run_dbos_database_migrations
 
-STORE, FOLDER = os.environ["KNIFE_STORE"], Path(os.environ["KNIFE_FOLDER"])
+STORE, FOLDER = os.environ["FAULTS_STORE"], Path(os.environ["FAULTS_FOLDER"])
 
 
 @DBOS.step(retries_allowed=True, max_attempts=5)
@@ -34,7 +34,7 @@ def parent() -> None:
 
 
 def work(name: str) -> None:
-    config = DBOSConfig(name="knife", system_database_url=STORE, executor_id=name, application_version="1")
+    config = DBOSConfig(name="faults", system_database_url=STORE, executor_id=name, application_version="1")
     DBOS(config=config)
     DBOS.launch()
     DBOS.register_queue("chunks", worker_concurrency=1, polling_interval_sec=0.2)

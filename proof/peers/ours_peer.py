@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rushes.library import JobRequest, Library
 
-FOLDER = Path(os.environ["KNIFE_FOLDER"])
+FOLDER = Path(os.environ["FAULTS_FOLDER"])
 
 
 def main() -> None:
     with Library(FOLDER / "home") as library:
         if sys.argv[1] == "submit":
-            library.add([FOLDER / "film.mp4"], JobRequest(only=("knife_join",), chunk="5"))
+            library.add([FOLDER / "film.mp4"], JobRequest(only=("fault_join",), chunk="5"))
         else:
             sys.exit(library.work(slots=1))
 

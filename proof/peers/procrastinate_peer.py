@@ -9,7 +9,7 @@ import procrastinate
 import psycopg
 from body import CHUNKS, chunk, join
 
-STORE, FOLDER = os.environ["KNIFE_STORE"], Path(os.environ["KNIFE_FOLDER"])
+STORE, FOLDER = os.environ["FAULTS_STORE"], Path(os.environ["FAULTS_FOLDER"])
 app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=STORE))
 RETRY = procrastinate.RetryStrategy(max_attempts=5)
 
@@ -18,10 +18,10 @@ RETRY = procrastinate.RetryStrategy(max_attempts=5)
 def one(n: int) -> None:
     chunk(FOLDER, n)
     with psycopg.connect(STORE) as db:  # the set of chunks that are done; whoever completes it starts the join, once
-        db.execute("insert into knife_done values (%s) on conflict do nothing", (n,))
-        db.execute("select from knife_join for update")
-        (done,) = db.execute("select count(*) from knife_done").fetchone() or (0,)
-        if done == CHUNKS and db.execute("update knife_join set begun = true where not begun").rowcount:
+        db.execute("insert into fault_done values (%s) on conflict do nothing", (n,))
+        db.execute("select from fault_join for update")
+        (done,) = db.execute("select count(*) from fault_done").fetchone() or (0,)
+        if done == CHUNKS and db.execute("update fault_join set begun = true where not begun").rowcount:
             db.execute(
                 "select procrastinate_defer_jobs_v1(array[row('default', 'join', 0, null, null, '{}'::jsonb, null)"
                 "::procrastinate_job_to_defer_v1])"
@@ -44,8 +44,8 @@ async def submit() -> None:
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
         with psycopg.connect(STORE) as db:
-            db.execute("create table knife_done (n int primary key)")
-            db.execute("create table knife_join as select false as begun")
+            db.execute("create table fault_done (n int primary key)")
+            db.execute("create table fault_join as select false as begun")
         for n in range(CHUNKS):
             await one.defer_async(n=n)
 

@@ -128,31 +128,31 @@ class Poison:
         raise TryAgain("not yet")
 
 
-class KnifeChunk:
+class FaultChunk:
     """The chunk of proof/peers/body.py, its file saved as a stage saves it."""
 
-    spec = StageSpec("knife_chunk", 1, Scope.CHUNK, ("part",), ("probe",))
+    spec = StageSpec("fault_chunk", 1, Scope.CHUNK, ("part",), ("probe",))
 
     def run(self, work: Work) -> None:
         """Half a second between two witness lines."""
-        folder = Path(os.environ["KNIFE_FOLDER"])
+        folder = Path(os.environ["FAULTS_FOLDER"])
         body.witness(folder, f"begin {work.chunk}")
         time.sleep(body.SECONDS)
         work.save("part", "part.txt", f"{work.chunk}\n".encode(), "text/plain")
         body.witness(folder, f"end {work.chunk}")
 
 
-class KnifeJoin:
+class FaultJoin:
     """Counts the parts that are there."""
 
-    spec = StageSpec("knife_join", 1, Scope.VIDEO, ("whole",), ("probe", "knife_chunk"))
+    spec = StageSpec("fault_join", 1, Scope.VIDEO, ("whole",), ("probe", "fault_chunk"))
 
     def run(self, work: Work) -> None:
         """One witness line."""
-        parts = [i.bytes("part.txt") for i in work.inputs("knife_chunk", "part")]
-        body.witness(Path(os.environ["KNIFE_FOLDER"]), f"join {len(parts)}")
+        parts = [i.bytes("part.txt") for i in work.inputs("fault_chunk", "part")]
+        body.witness(Path(os.environ["FAULTS_FOLDER"]), f"join {len(parts)}")
         work.save("whole", "whole.txt", b"".join(parts), "text/plain")
 
 
 toy_chunk, toy_join, poison = ToyChunk(), ToyJoin(), Poison()
-knife_chunk, knife_join = KnifeChunk(), KnifeJoin()
+fault_chunk, fault_join = FaultChunk(), FaultJoin()

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from proof.kills import ROOT, TOYS
 
-from rushes.exports.adjacent_files import write_adjacent
+from rushes.exports.files_beside import write_beside
 from rushes.files import copy_whole
 from rushes.library import JobRequest, Library
 from rushes.surfaces.cli.errors import report_bug
@@ -54,5 +54,5 @@ def test_what_is_written_for_people_has_the_mode_that_they_want(tmp_path: Path) 
     (tmp_path / "stored").write_bytes(b"film")
     (tmp_path / "stored").chmod(0o400)
     copy_whole(tmp_path / "stored", tmp_path / "clip.mp4")
-    write_adjacent(tmp_path / "clip.srt", b"1", lambda _content: False)
+    write_beside(tmp_path / "clip.srt", b"1", lambda _content: False)
     assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("clip.mp4", "clip.srt")] == [0o666, 0o666]

@@ -35,9 +35,9 @@ import sys
 from rushes.__main__ import main
 from rushes.library.work import workers
 from rushes.transport import notify
-from rushes.worker import core, intake
+from rushes.worker import core, lane_group
 workers.missing_models = lambda *_: ()
-notify.LISTENING_SECONDS = intake.LISTEN_SECONDS = core.SWEEP_IDLE_SECONDS = 1e6
+notify.LISTENING_SECONDS = lane_group.LISTEN_SECONDS = core.SWEEP_IDLE_SECONDS = 1e6
 sys.exit(main())
 """
 

@@ -15,7 +15,7 @@ from rushes.engines.models.languages import is_supported
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
-from rushes.jobs.models import missing_by_stage, model_question
+from rushes.jobs.needed_models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
 from rushes.jobs.submit import request_id_of, submit
 from rushes.ledger.pages import all_tasks

@@ -17,7 +17,7 @@ from rushes.index.port import Video
 from rushes.jobs import control
 from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
 from rushes.jobs.intake import TRIAL
-from rushes.jobs.models import explain_missing_models
+from rushes.jobs.needed_models import explain_missing_models
 from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, Step, busy_seconds, follow, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every

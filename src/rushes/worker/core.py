@@ -33,7 +33,7 @@ from rushes.worker.inputs import (
     TaskFailed,
     TaskFinished,
 )
-from rushes.worker.intake import Intake
+from rushes.worker.lane_group import LaneGroup
 
 SWEEP_IDLE_SECONDS = 5.0
 SWEEP_BUSY_SECONDS = 15.0  # so what a vanished worker held is taken up within 45 s, though everybody is busy
@@ -76,7 +76,7 @@ class State:
     outbox: tuple[OutboxEntry, ...] = ()
     renew_at: float = 0.0
     sweep_at: float = 0.0
-    intakes: tuple[Intake, ...] = ()
+    lane_groups: tuple[LaneGroup, ...] = ()
     rest_until: float = 0.0  # no claim before, after a task that could not be worked on here
     retry_at: float = 0.0
     drain_until: float | None = None
@@ -95,7 +95,7 @@ class State:
     @property
     def idle(self) -> bool:
         """Whether it holds nothing and the last look in every lane found nothing."""
-        return not self.held and all(i.empty and not i.asking for i in self.intakes)
+        return not self.held and all(i.empty and not i.asking for i in self.lane_groups)
 
     @property
     def takes(self) -> bool:
@@ -117,7 +117,7 @@ class State:
         times += [self.retry_at] if self.outbox else []
         times += [self.sweep_at] if self.drain_until is None else [max(self.drain_until, self.now + 0.1)]
         if self.drain_until is None and self.has_space:
-            times += [max(i.look_at, self.rest_until) for i in self.intakes if self.free_for(i.lanes)]
+            times += [max(i.look_at, self.rest_until) for i in self.lane_groups if self.free_for(i.lanes)]
             times += [self.rest_until] if self.rest_until > self.now else []
         times += [h.since + self.limits.task_seconds for h in self.held.values() if _is_limited(self, h)]
         return min(times)
@@ -130,7 +130,7 @@ def begin(limits: Limits) -> State:
     """The state of a worker that knows nothing yet."""
     lanes = tuple(lane for lane in limits.lanes if lane not in NOW)
     groups = [lanes, NOW] if limits.slots and lanes else [NOW]
-    return State(limits, intakes=tuple(Intake(group, limits.by_hint, limits.look_seconds) for group in groups))
+    return State(limits, lane_groups=tuple(LaneGroup(group, limits.by_hint, limits.look_seconds) for group in groups))
 
 
 def step(state: State, input: Input, now: float) -> Step:
@@ -317,19 +317,19 @@ def _sweep(state: State) -> Step:
 def _claim_work(state: State) -> Step:
     takes = state.takes
     commands: list[Command] = []
-    intakes: list[Intake] = []
-    for one in state.intakes:
-        intake, more = one.next_commands(len(state.free_for(one.lanes)), state.now) if takes else one.decline()
-        intakes.append(intake)
+    lane_groups: list[LaneGroup] = []
+    for one in state.lane_groups:
+        group, more = one.next_commands(len(state.free_for(one.lanes)), state.now) if takes else one.decline()
+        lane_groups.append(group)
         commands += more
-    return replace(state, intakes=tuple(intakes)), tuple(commands)
+    return replace(state, lane_groups=tuple(lane_groups)), tuple(commands)
 
 
 def _leave(state: State) -> Step:
     if state.drain_until is None or state.left:
         return state, ()
     patient = state.stop_requests <= 1 or state.now < state.drain_until + PATIENCE_SECONDS
-    if patient and (state.held or state.outbox or any(i.asking for i in state.intakes)):
+    if patient and (state.held or state.outbox or any(i.asking for i in state.lane_groups)):
         return state, ()
     return replace(state, left=True), (Leave(),)
 
@@ -366,8 +366,8 @@ def _freed(state: State, held: Holding) -> State:
     )
 
 
-def _each(state: State, change: Callable[[Intake], Intake]) -> State:
-    return replace(state, intakes=tuple(map(change, state.intakes)))
+def _each(state: State, change: Callable[[LaneGroup], LaneGroup]) -> State:
+    return replace(state, lane_groups=tuple(map(change, state.lane_groups)))
 
 
 def _is_limited(state: State, held: Holding) -> bool:

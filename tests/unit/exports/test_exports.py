@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from rushes.domain.errors import NoRoom, Refused
 from rushes.domain.observation import Observation, load
 from rushes.domain.span import Span
-from rushes.exports.adjacent_files import adjacent_path, write_adjacent
 from rushes.exports.chapters import Chapter, ffmetadata, from_shots, webvtt
+from rushes.exports.files_beside import path_beside, write_beside
 from rushes.exports.tables import COLUMNS, as_csv, as_json_lines
 from rushes.exports.timelines import TimelineMedia, edl, otio
 
@@ -174,29 +174,29 @@ def test_json_lines_hold_everything() -> None:
 
 def test_names_beside_are_what_players_read() -> None:
     film = Path("/m/My Film (2010).v2.mkv")
-    assert adjacent_path(film, "en", "srt").name == "My Film (2010).v2.en.srt"
-    assert adjacent_path(film, "pt-BR", "words.json").name == "My Film (2010).v2.pt-BR.words.json"
-    assert adjacent_path(film, "", "edl").name == "My Film (2010).v2.edl"
-    assert adjacent_path(film, "../x\0", "srt").parent == film.parent
+    assert path_beside(film, "en", "srt").name == "My Film (2010).v2.en.srt"
+    assert path_beside(film, "pt-BR", "words.json").name == "My Film (2010).v2.pt-BR.words.json"
+    assert path_beside(film, "", "edl").name == "My Film (2010).v2.edl"
+    assert path_beside(film, "../x\0", "srt").parent == film.parent
 
 
 def test_a_new_file_is_written_and_the_same_bytes_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.en.srt"
-    assert write_adjacent(path, b"one", _never)
+    assert write_beside(path, b"one", _never)
     before = path.stat()
-    assert not write_adjacent(path, b"one", _never)
+    assert not write_beside(path, b"one", _never)
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert [p.name for p in tmp_path.iterdir()] == ["a.en.srt"]
 
 
 def test_only_what_we_wrote_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.en.srt"
-    write_adjacent(path, b"one", _never)
+    write_beside(path, b"one", _never)
     ours = hashlib.sha256(b"one").hexdigest()
-    assert write_adjacent(path, b"two", ours.__eq__)
+    assert write_beside(path, b"two", ours.__eq__)
     path.write_bytes(b"corrected by hand")
     with pytest.raises(Refused, match="not written by rushes"):
-        write_adjacent(path, b"three", ours.__eq__)
+        write_beside(path, b"three", ours.__eq__)
     assert path.read_bytes() == b"corrected by hand"
     assert [p.name for p in tmp_path.iterdir()] == ["a.en.srt"]
 
@@ -210,7 +210,7 @@ def test_links_pipes_and_folders_are_never_written_through(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "pipe.srt")
     for name in ("link", "dangling", "folder", "pipe"):
         with pytest.raises(Refused):
-            write_adjacent(tmp_path / f"{name}.srt", b"new", _always)
+            write_beside(tmp_path / f"{name}.srt", b"new", _always)
     assert precious.read_text() == "precious"
     assert not (tmp_path / "nothing").exists()
 
@@ -224,7 +224,7 @@ def test_somebody_who_is_quicker_keeps_the_name(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "link", late)
     with pytest.raises(Refused):
-        write_adjacent(path, b"slower", _always)
+        write_beside(path, b"slower", _always)
     assert path.read_bytes() == b"quicker"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -234,8 +234,8 @@ def test_a_disk_without_links_still_gets_its_files(tmp_path: Path, monkeypatch: 
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_link)
-    assert write_adjacent(tmp_path / "a.srt", b"one", _never)
-    assert write_adjacent(tmp_path / "a.srt", b"two", _always)
+    assert write_beside(tmp_path / "a.srt", b"one", _never)
+    assert write_beside(tmp_path / "a.srt", b"two", _always)
     assert (tmp_path / "a.srt").read_bytes() == b"two"
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -253,15 +253,15 @@ def test_a_name_that_a_killed_writer_took_on_a_disk_without_links_is_ours(
         patched.setattr(os, "link", Mock(side_effect=OSError(errno.EPERM, "Operation not permitted")))
         patched.setattr(Path, "replace", killed)
         with pytest.raises(Killed):
-            write_adjacent(tmp_path / "a.srt", b"one", _never)
+            write_beside(tmp_path / "a.srt", b"one", _never)
     assert (tmp_path / "a.srt").read_bytes() == b""
-    assert write_adjacent(tmp_path / "a.srt", b"one", _never)
+    assert write_beside(tmp_path / "a.srt", b"one", _never)
     assert (tmp_path / "a.srt").read_bytes() == b"one"
 
 
 def test_a_folder_that_cannot_be_written_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused):
-        write_adjacent(tmp_path / "gone" / "a.srt", b"x", _never)
+        write_beside(tmp_path / "gone" / "a.srt", b"x", _never)
 
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -269,7 +269,7 @@ def test_a_folder_that_cannot_be_written_is_a_refusal(tmp_path: Path, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
         with pytest.raises(NoRoom):
-            write_adjacent(tmp_path / "a.srt", b"x", _never)
+            write_beside(tmp_path / "a.srt", b"x", _never)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -278,12 +278,12 @@ def test_what_a_killed_writer_left_is_taken_over(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
 from unittest.mock import Mock
-from rushes.exports.adjacent_files import write_adjacent
-write_adjacent(Path({str(path)!r}), b"one", lambda _: False)
+from rushes.exports.files_beside import write_beside
+write_beside(Path({str(path)!r}), b"one", lambda _: False)
 """
     count = tmp_path.with_name("passed")
     env = {**os.environ, "RUSHES_CRASH": "publish:before#1", "RUSHES_CRASH_COUNT": str(count)}
     assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -signal.SIGKILL
     assert [p.name[0] for p in tmp_path.iterdir()] == ["."]
-    assert write_adjacent(path, b"one", _never)
+    assert write_beside(path, b"one", _never)
     assert list(tmp_path.iterdir()) == [path]

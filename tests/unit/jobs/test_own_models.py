@@ -6,7 +6,7 @@ import pytest
 
 from rushes.domain.errors import ModelMissing
 from rushes.home import Home
-from rushes.jobs.models import model_question, required_models
+from rushes.jobs.needed_models import model_question, required_models
 from rushes.wiring import open_home
 from tests.unit.vision_films import MEDIA
 

@@ -41,7 +41,7 @@ def holding(*leases: Lease, now: float = 0.0) -> State:
 
 def answered(state: State, now: float) -> State:
     """The same worker when every claim it made brought nothing."""
-    for lanes in [intake.lanes for intake in state.intakes if intake.asking]:
+    for lanes in [group.lanes for group in state.lane_groups if group.asking]:
         state, _ = step(state, i.Claimed(lanes, (), 1), now)
     return state
 

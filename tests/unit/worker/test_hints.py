@@ -65,7 +65,7 @@ def test_after_flushall_everything_is_back_to_work(bench: Bench, server: Running
 
 def test_work_that_nobody_was_told_of_is_found_by_a_sweep(bench: Bench, server: Running) -> None:
     with bench.working(LIMITS) as shell, redis.Redis.from_url(server.url) as admin:
-        wait_for(lambda: shell.state.idle and all(i.listening for i in shell.state.intakes), "it never waits")
+        wait_for(lambda: shell.state.idle and all(i.listening for i in shell.state.lane_groups), "it never waits")
         bench.transport = Deaf()  # type: ignore[assignment]
         task = bench.submit("silent")
         wait_for(lambda: bench.task(task).state is TaskState.DONE, "it was never found")

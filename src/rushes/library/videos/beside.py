@@ -13,7 +13,7 @@ from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON, short
 from rushes.domain.text import clean_text
 from rushes.exports import sidecar
-from rushes.exports.adjacent_files import adjacent_path, write_adjacent
+from rushes.exports.files_beside import path_beside, write_beside
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video, find_video
@@ -101,11 +101,11 @@ def _files(home: Home, video: Video, film: Path, ending: str) -> list[tuple[Path
         if ending == sidecar.ENDING:
             return _sidecar(home, video, film)
         if ending not in SUBTITLES:
-            return [(adjacent_path(film, "", ending), export(home, video, NAMES[ending]))]
+            return [(path_beside(film, "", ending), export(home, video, NAMES[ending]))]
         spoken = spoken_languages(home, video) or [*video.languages[:1]]  # all of it may be corrected away
         if len(spoken) < 2:
-            return [(adjacent_path(film, "".join(spoken), ending), export(home, video, ending))]
-        return [(adjacent_path(film, code, ending), export(home, video, ending, language=code)) for code in spoken]
+            return [(path_beside(film, "".join(spoken), ending), export(home, video, ending))]
+        return [(path_beside(film, code, ending), export(home, video, ending, language=code)) for code in spoken]
     except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
         log.info("%s has no %s: %s", video.name, ending, e)
         return []
@@ -129,7 +129,7 @@ def _sidecar(home: Home, video: Video, film: Path) -> list[tuple[Path, bytes]]:
     if all(line.kind == SHOT for line in lines):  # nothing that one would search for
         return []
     data = sidecar.write(_facts(home, video), lines, faces_document(home, video.id))
-    return [(adjacent_path(film, "", sidecar.ENDING), data)]
+    return [(path_beside(film, "", sidecar.ENDING), data)]
 
 
 def _facts(home: Home, video: Video) -> dict[str, JSON]:
@@ -155,7 +155,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
     doc = {"path": clean_text(str(path)), "film": clean_text(film.name), "sha256": sorted(ours)}
     try:
         home.records.put(WRITTEN, owner, name, doc, expected=record.version if record else 0)
-        write_adjacent(path, data, ours.__contains__)
+        write_beside(path, data, ours.__contains__)
     except Conflict:  # another run has just taken the name
         return _write(home, owner, film, path, data)
     except (RushesError, OSError) as e:

@@ -12,7 +12,7 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.exports import chapters, tables, timelines
-from rushes.exports.adjacent_files import check_output_path
+from rushes.exports.files_beside import check_output_path
 from rushes.home import Home
 from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video

@@ -12,7 +12,7 @@ from rushes.domain.job import Job
 from rushes.domain.keys import JSON, short
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
-from rushes.exports.adjacent_files import check_output_path
+from rushes.exports.files_beside import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake

@@ -7,7 +7,7 @@ from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
-from rushes.exports.adjacent_files import check_output_path
+from rushes.exports.files_beside import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.own_outputs import copy_out

@@ -11,7 +11,7 @@ from rushes.domain.task import Task, TaskState
 from rushes.engines.models.background_fetch import BackgroundFetch, OnFetch
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
-from rushes.jobs.models import missing_by_stage
+from rushes.jobs.needed_models import missing_by_stage
 from rushes.ledger.pages import all_tasks
 from rushes.library.retention import Retention
 from rushes.plan.planner import JobSpec

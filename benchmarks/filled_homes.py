@@ -27,7 +27,7 @@ SPEC = '{"stage": "noop", "options": {"every_ms": 100}, "span": [0, 60], "note":
 
 
 @dataclass
-class Corners:
+class FilledHomes:
     """Homes that are filled once for each kind of store and copied for each run: filling takes longer than draining."""
 
     servers: Servers

@@ -1,6 +1,6 @@
 """The same chunk job on rushes and on its peers, each killed, paused and cut off from its store, side by side.
 
-python -m proof.knife --tries 5 --seed 1
+python -m proof.peer_faults --tries 5 --seed 1
 """
 
 import argparse
@@ -130,7 +130,7 @@ class Site:
     def _env(self, store: str) -> dict[str, str]:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("RUSHES_")}
         path = os.pathsep.join(map(str, (ROOT, ROOT / "src", ROOT / "proof" / "toys")))
-        more = {"KNIFE_STORE": store, "KNIFE_FOLDER": str(self.folder)}
+        more = {"FAULTS_STORE": store, "FAULTS_FOLDER": str(self.folder)}
         if not self.engine.packages:
             outside = {"PYTHONPATH": path, "RUSHES_SANDBOX": "off"}  # its stages write a witness
             more |= {"RUSHES_STORE": store, "RUSHES_SHARED": "true", **outside}
@@ -285,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     name = f"{engine.name}_{list(FAULTS).index(fault)}_{n}"
                     (folder := Path(place) / name).mkdir()
                     (folder / "film.mp4").symlink_to(film)
-                    store = fresh(all_servers, engine.store, f"knife_{name}")
+                    store = fresh(all_servers, engine.store, f"faults_{name}")
                     site = Site(engine, folder, pythons[engine.name], store, Cutter(store))
                     try:
                         found = attempt(site, fault, random.Random(f"{asked.seed} {fault} {n}"))

@@ -33,13 +33,13 @@ def check_output_path(path: Path, endings: Collection[str]) -> None:
         raise Refused(f"{path.name}: the name must end in {' or '.join(endings)}", f"For example: {better}")
 
 
-def adjacent_path(film: Path, language: str, kind: str) -> Path:
+def path_beside(film: Path, language: str, kind: str) -> Path:
     """`<stem>.<language>.<kind>` in the film's folder: what Jellyfin, Kodi, Plex and VLC look for."""
     tag = re.sub(r"[^A-Za-z0-9-]", "", language)
     return film.with_name(".".join(filter(None, (film.stem, tag, kind))))
 
 
-def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
+def write_beside(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
     """Write a file whole or not at all; False if it is there with these very bytes.
 
     `was_ours` says whether a content (by its sha256) was written by us: only that is ever replaced.

@@ -1,4 +1,4 @@
-"""The door: strangers, other sites' pages, other names, too much and too slow."""
+"""What a request may not do: strangers, pages of other sites, other host names, too much and too slow."""
 
 import re
 import socket

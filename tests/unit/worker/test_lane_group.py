@@ -4,7 +4,7 @@ from rushes.domain.task import Finish, Lease
 from rushes.worker import commands as c
 from rushes.worker import inputs as i
 from rushes.worker.core import Limits, State, begin, step
-from rushes.worker.intake import LISTEN_SECONDS
+from rushes.worker.lane_group import LISTEN_SECONDS
 
 LIMITS = Limits(slots=2, task_seconds=100.0, drain_seconds=20.0, look_seconds=5.0, by_hint=True)
 CPU, NOW = ("cpu",), ("now",)
@@ -141,4 +141,4 @@ def test_a_notice_leaves_no_more_time_than_the_machine_has() -> None:
 def test_a_worker_of_lane_now_alone_has_one_slot() -> None:
     state, commands = step(begin(Limits(slots=2, lanes=("now",))), i.Tick(), 0.0)
     assert asked(commands) == [c.Claim(NOW, 1)]
-    assert len(state.intakes) == 1
+    assert len(state.lane_groups) == 1

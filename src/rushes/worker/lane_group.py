@@ -11,7 +11,7 @@ LISTEN_SECONDS = 20.0  # the longest wait that SQS offers; sweeps find what no h
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class LaneGroup:
     """One group of lanes: what was asked, which hints came, when to look without a hint."""
 
     lanes: tuple[str, ...]
@@ -23,33 +23,33 @@ class Intake:
     empty: bool = False  # the last look without hints found nothing, and no hint came since
     hints: tuple[str, ...] = ()
 
-    def hinted(self, tasks: tuple[str, ...], now: float) -> "Intake":
+    def hinted(self, tasks: tuple[str, ...], now: float) -> "LaneGroup":
         """Hints came, or the wait is over."""
         if tasks and self.by_hint:
             return replace(self, listening=False, empty=False, hints=(*self.hints, *tasks))
         trusts = self.by_hint and self.empty  # what no hint named, sweeps find
         return replace(self, listening=False, look_at=self.look_at if trusts else now)
 
-    def woken(self, now: float) -> "Intake":
+    def woken(self, now: float) -> "LaneGroup":
         """There is, or may be, something ready: look without a hint."""
         return replace(self, empty=False, look_at=now)
 
-    def freed(self, now: float, *, all_free: bool) -> "Intake":
+    def freed(self, now: float, *, all_free: bool) -> "LaneGroup":
         """A slot became free for more work; when all are, a wait for hints says too late that nothing is left."""
         looks = not self.by_hint or (all_free and self.listening)
         return replace(self, empty=False, look_at=now if looks else self.look_at)
 
-    def answered(self, claimed: Claimed, now: float) -> "Intake":
+    def answered(self, claimed: Claimed, now: float) -> "LaneGroup":
         """The ledger answered; a full answer means that there is more."""
         wait = 0.0 if len(claimed.leases) == claimed.asked else self.look_seconds
         look_at = inf if self.by_hint else now + wait
         return replace(self, asking=False, empty=not claimed.leases and not claimed.hinted, look_at=look_at)
 
-    def postponed(self, until: float) -> "Intake":
+    def postponed(self, until: float) -> "LaneGroup":
         """The store is unavailable: whatever was asked is asked again then."""
         return replace(self, asking=False, empty=False, look_at=until)
 
-    def next_commands(self, free: int, now: float) -> tuple["Intake", tuple[Command, ...]]:
+    def next_commands(self, free: int, now: float) -> tuple["LaneGroup", tuple[Command, ...]]:
         """What to ask for now, with so many free slots."""
         if self.asking:
             return self, ()
@@ -71,6 +71,6 @@ class Intake:
             return Listen(self.lanes, ALL, LISTEN_SECONDS)
         return Listen(self.lanes, free, LISTEN_SECONDS if self.empty else 0.0)
 
-    def decline(self) -> tuple["Intake", tuple[Command, ...]]:
+    def decline(self) -> tuple["LaneGroup", tuple[Command, ...]]:
         """No work is taken now: hints go back to the others."""
         return replace(self, hints=()), (PassOn(self.hints),) if self.hints else ()
