@@ -1,5 +1,6 @@
 """Servers that several tests share."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,10 +30,18 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def developed(tmp_path_factory: pytest.TempPathFactory, film: Path) -> Iterator[Serving]:
-    """A server over a home in which the film was developed."""
+def developed_home(tmp_path_factory: pytest.TempPathFactory, film: Path) -> Path:
+    """A home in which the film was developed; nobody works in it."""
     home = tmp_path_factory.mktemp("developed") / "home"
     with Library(home) as library:
         assert library.run([film], JobRequest(only=("playlist", "shots")), slots=2).exit_code == 0
+    return home
+
+
+@pytest.fixture
+def developed(tmp_path: Path, developed_home: Path) -> Iterator[Serving]:
+    """A server over a copy of it: what a test does there, the next one does not see."""
+    home = tmp_path / "developed"
+    shutil.copytree(developed_home, home)
     with serving(home, sources=tempfile.gettempdir()) as running:
         yield running

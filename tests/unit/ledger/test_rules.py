@@ -138,3 +138,10 @@ def test_refusals_say_what_to_do() -> None:
     for known, over in ((False, False), (True, True)):
         with pytest.raises(NotFound, match="no worker w1"):
             rules.check_worker("w1", C.DRAIN, known=known, over=over)
+
+
+@pytest.mark.parametrize(
+    ("limit", "lanes", "share"), [(500, 1, 500), (500, 0, 500), (500, 2, 250), (10, 3, 3), (1, 1, 1), (1, 5, 1)]
+)
+def test_each_lane_has_an_equal_share_of_what_is_announced_and_one_at_least(limit: int, lanes: int, share: int) -> None:
+    assert rules.lane_share(limit, lanes) == share

@@ -1,0 +1,41 @@
+"""What a request may ask for, and what is refused before anything is submitted."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import Refused
+from rushes.domain.video import Fingerprint
+from rushes.home import Home
+from rushes.jobs.intake import LARGE, JobRequest, job_spec
+from rushes.jobs.maintenance.video_removal import retention_rules
+from rushes.wiring import open_home
+
+FILM = Fingerprint("film.mp4", 1000, 1)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = open_home(tmp_path / ".rushes")
+    yield home
+    home.close()
+
+
+@pytest.mark.parametrize("wanted", [JobRequest(language="klingon"), JobRequest(chunk="0"), JobRequest(chunk="1e3")])
+def test_a_request_that_nobody_can_carry_out_is_refused(home: Home, wanted: JobRequest) -> None:
+    with pytest.raises(Refused) as refused:
+        job_spec(home, FILM, wanted)
+    assert refused.value.advice
+
+
+@pytest.mark.parametrize(("chunk", "seconds"), [("", 60), ("30", 30), ("007", 7), ("large", LARGE[0])])
+def test_a_chunk_is_as_long_as_was_asked(home: Home, chunk: str, seconds: int) -> None:
+    assert job_spec(home, FILM, JobRequest(chunk=chunk, language="de")).chunk_seconds == seconds
+
+
+@pytest.mark.parametrize(("keep_days", "days"), [(0, 1), (1, 1), (3, 3)])
+def test_files_of_work_in_progress_are_kept_for_a_day_at_least(home: Home, keep_days: int, days: int) -> None:
+    kept = home.loaded.over({"keep_days": (keep_days, "the test")})
+    rules = retention_rules(Home(home.folder, kept, home.stores))
+    assert (rules.keep_days, rules.young_seconds) == (keep_days, days * 86400.0)
