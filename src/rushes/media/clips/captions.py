@@ -38,7 +38,7 @@ def add_track(film: Path, found: Iterable[Cue], language: str, scratch: Path, ou
     (scratch / "cues.srt").write_text(srt(list(found)), "utf-8")
     said = ("-metadata:s:s:0", f"language={language}") if language else ()
     copied = ("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text", *said)
-    _ffmpeg(scratch, *_FILM, str(film), *_CUES, *copied, *_BITEXACT, str(out))
+    _ffmpeg(scratch, *_FILM, _seen_from(scratch, film), *_CUES, *copied, *_BITEXACT, _seen_from(scratch, out))
 
 
 def burn_in(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -> None:
@@ -56,10 +56,15 @@ def burn_in(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path
     options = [part for name, value in x264_options(crf).items() for part in (f"-{name}:v", value)]
     times = ("-fps_mode", "passthrough", "-enc_time_base:v", "demux")
     coded = ("-vf", drawn, "-c:v", "libx264", *options, "-c:a", "copy", *times)
-    said = _ffmpeg(scratch, *_FILM, str(film), *coded, *_BITEXACT, str(out))
+    said = _ffmpeg(scratch, *_FILM, _seen_from(scratch, film), *coded, *_BITEXACT, _seen_from(scratch, out))
     if lacks := sorted({chr(int(number, 16)) for number in _MISSING_GLYPH.findall(said)}):
         hint = "Ask for them as a track: players have fonts for every script."
         raise NeverWorks(f"the shipped font cannot draw {' '.join(lacks[:20])}", hint)
+
+
+def _seen_from(folder: Path, file: Path) -> str:
+    """Its path from there: a slot may be a user that cannot enter the folders above its scratch."""
+    return os.path.relpath(file, folder)
 
 
 def _ffmpeg(folder: Path, *arguments: str) -> str:
@@ -69,7 +74,7 @@ def _ffmpeg(folder: Path, *arguments: str) -> str:
         NeverWorks: it fails.
     """
     command = [get_ffmpeg_exe(), *_LOG_OPTIONS, *arguments]
-    told = os.environ | {"FONTCONFIG_FILE": str(folder.absolute() / "fonts.conf")}
+    told = os.environ | {"FONTCONFIG_PATH": ".", "FONTCONFIG_FILE": "fonts.conf"}
     done = subprocess.run(command, cwd=folder, env=told, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NeverWorks(f"the subtitles cannot be put into the clip: {done.stderr.strip()[-300:]}")

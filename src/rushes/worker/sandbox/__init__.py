@@ -79,22 +79,23 @@ def confine(given: Confinement, scratch: Path) -> Layers:
 
 def _confined(given: Confinement, scratch: Path) -> Layers:
     applied = _Applied()
+    os.chdir(scratch)  # another user may not be able to enter the folders above it
     readable = [*_interpreter(), *given.read]
     left = applied.apply("network", privileges.leave_network)
     if os.geteuid() == 0:
-        applied.apply("user", lambda: _leave_root(scratch, [*readable, *given.programs]))
+        applied.apply("user", lambda: _leave_root([*readable, *given.programs]))
     alone = not left and applied.apply("network", privileges.leave_network_as_user)
     applied.apply("limits", lambda: limits.limit(*given.limits, alone=alone))
     applied.apply("capabilities", privileges.drop_capabilities)
-    applied.apply("files", lambda: landlock.restrict(_access(scratch, readable, given.programs)))
+    applied.apply("files", lambda: landlock.restrict(_access(readable, given.programs)))
     applied.apply("calls", seccomp.install)
     return applied.layers
 
 
-def _leave_root(scratch: Path, paths: Sequence[str]) -> None:
+def _leave_root(paths: Sequence[str]) -> None:
     if not privileges.can_live_as(privileges.NOBODY, paths):
         raise ValueError("another user cannot read the interpreter or the models")
-    os.chown(scratch, privileges.NOBODY, privileges.NOBODY)
+    os.chown(".", privileges.NOBODY, privileges.NOBODY)
     privileges.become(privileges.NOBODY)
 
 
@@ -104,7 +105,7 @@ def _interpreter() -> list[str]:
     return sorted({os.path.abspath(place) for place in places if place and Path(place).exists()})  # noqa: PTH100
 
 
-def _access(scratch: Path, readable: Sequence[str], programs: Sequence[str]) -> list[tuple[str | Path, int]]:
+def _access(readable: Sequence[str], programs: Sequence[str]) -> list[tuple[str, int]]:
     may_read = [(path, landlock.READ) for path in (*_LIBRARIES, *_MACHINE, *readable)]
     may_run = [(path, landlock.READ_FILE | landlock.EXECUTE) for path in programs]
-    return [*may_read, *may_run, (scratch, landlock.WRITE), ("/dev/null", landlock.READ | landlock.WRITE_FILE)]
+    return [*may_read, *may_run, (".", landlock.WRITE), ("/dev/null", landlock.READ | landlock.WRITE_FILE)]

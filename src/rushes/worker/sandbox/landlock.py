@@ -6,7 +6,6 @@ import os
 import stat
 import struct
 from collections.abc import Iterable
-from pathlib import Path
 
 from rushes.worker.sandbox.kernel import syscall
 
@@ -34,7 +33,7 @@ def version() -> int:
     return syscall(_CREATE, None, 0, _ABI_ONLY)
 
 
-def restrict(access: Iterable[tuple[str | Path, int]]) -> int:
+def restrict(access: Iterable[tuple[str, int]]) -> int:
     """From now on only these files and folders can be opened, each for so much; answers the version.
 
     Raises:
@@ -60,7 +59,7 @@ def _handled(abi: int) -> int:
     return basic | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL if abi >= 5 else 0)
 
 
-def _allow(rules: int, path: str | Path, rights: int) -> None:
+def _allow(rules: int, path: str, rights: int) -> None:
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
