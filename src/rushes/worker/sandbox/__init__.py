@@ -101,7 +101,7 @@ def _leave_root(paths: Sequence[str]) -> None:
 
 def _interpreter() -> list[str]:
     """Where Python and its packages are."""
-    places = (sys.prefix, sys.base_prefix, *sys.path)
+    places = (sys.prefix, sys.base_prefix, sys.pycache_prefix, *sys.path)
     return sorted({os.path.abspath(place) for place in places if place and Path(place).exists()})  # noqa: PTH100
 
 
