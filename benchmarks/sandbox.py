@@ -3,8 +3,8 @@
     python -m benchmarks.sandbox [--rounds 7] [--seconds 30]
 
 Each round does both ways, `sandbox = "off"` and `"auto"`, one after the other, so that both have the same weather.
-Bars: a slot takes at most 50 ms more of the processor to start, and the film at most 5 % more. Waiting is printed as well;
-on a busy machine it says little.
+Bars: a slot takes at most 50 ms more of the processor to start, and the film at most 5 % more. Waiting is printed as
+well; on a busy machine it says little.
 """
 
 import argparse
@@ -38,7 +38,7 @@ SPEC |= {"models": {}, "inputs": {}, "profile": "", "config_hash": ""}
 
 
 def started(home: Path, way: str) -> tuple[float, float]:
-    """Seconds until a new slot has answered its first task, which asks for a stage that is not there; those of its CPU."""
+    """Seconds until a new slot has answered its first task (a stage that is not there), and those of its processor."""
     os.environ["RUSHES_SANDBOX"] = way
     opened, heard = open_home(home), queue.SimpleQueue[JSON]()
     begin = time.perf_counter()
