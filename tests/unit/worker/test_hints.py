@@ -1,5 +1,6 @@
 """Workers on hints that wait in a real Valkey: losing all of them, or the server, loses no work."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,8 +15,9 @@ from rushes.jobs.control import announce_missing
 from rushes.servers import valkey
 from rushes.servers.process import Running
 from rushes.transport.redis import RedisHints
+from rushes.worker import lane_group
 from rushes.worker.core import Limits
-from tests.unit.worker_kit import Bench, wait_for
+from tests.unit.worker_kit import DEADLINE, Bench, wait_for
 
 TASKS = 500
 LIMITS = Limits(slots=2, task_seconds=0.0, drain_seconds=60.0)
@@ -79,6 +81,22 @@ def test_without_the_server_work_goes_on(bench: Bench, server: Running) -> None:
         server.stop()
         wait_for(lambda: done(bench) == len(tasks), "a server of hints stopped the work")
     each_once(bench, tasks)
+
+
+def test_who_may_leave_when_nothing_is_left_waits_for_no_hint(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_group, "LISTEN_SECONDS", 1e6)
+    gate = bench.folder / "gate"
+    gate.touch()
+    bench.submit("last", gate=str(gate))
+    shell = bench.worker(lambda shell: shell.idle, LIMITS)
+    thread = threading.Thread(target=shell.run, daemon=True)
+    thread.start()
+    wait_for(
+        lambda: bool(shell.state.held) and all(g.empty for g in shell.state.lane_groups), "its free slot never waits"
+    )
+    gate.unlink()
+    thread.join(DEADLINE)
+    assert not thread.is_alive(), "it waits for a hint that nobody will send"
 
 
 def test_reconciling_announces_what_has_no_hint_and_nothing_else(server: Running) -> None:
