@@ -20,6 +20,7 @@ from rushes.servers.process import Running, free_port
 from rushes.settings import load, models_folder
 from tests.acceptance.conftest import draw, wait_for
 from tests.acceptance.machine import Machine, blocks
+from tests.servers_aws import KEY, SECRET, ministack
 
 SHM = Path("/dev/shm")
 
@@ -101,3 +102,36 @@ def test_the_commands_of_the_postgres_guide_make_a_fleet(
 
 def states(url: str, token: str) -> list[str]:
     return [job["state"] for job in ask(url, token, "/api/v1/jobs")["items"]]
+
+
+def test_the_commands_of_the_aws_guide_make_a_fleet_and_restore_it(tmp_path: Path, film: bytes) -> None:
+    aws = ministack(tmp_path / "aws")
+    s3 = boto3.client("s3", **aws_client(aws))
+    s3.create_bucket(Bucket="films", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    s3.put_object(Bucket="films", Key="2026/film.mp4", Body=film)
+    here = {"AWS_ENDPOINT": aws.url, "S3_ENDPOINT": aws.url, "S3_KEY": KEY, "S3_SECRET": SECRET}
+    lines = "".join(f"\nRUSHES_{name}={value}" for name, value in here.items())
+    names = {"AWS_REGION=eu-central-1": f"AWS_REGION=eu-central-1{lines}"}
+    env = {"RUSHES_MODELS": str(models_folder(load().settings)), "MACHINE_AWS": aws.url}
+    env |= {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+    machine = Machine(tmp_path / "machine", names, env)
+    listed = "set -a; . /etc/rushes/rushes.env; set +a; rushes jobs ls --json"
+    try:
+        for _, text in blocks("run-on-aws.md"):
+            if "restore-table" in text:
+                wait_for(lambda: '"completed"' in machine.run(listed), "the worker never did the film")
+                before = machine.run(listed)
+            if "sed -i" in text:
+                machine.stop()
+            machine.run(text)
+        assert "rushes-restored" in settings_of(machine)["RUSHES_STORE"]
+        assert machine.run(listed) == before
+        assert "film.mp4" in machine.run(listed.replace("jobs ls", "ls"))
+    finally:
+        machine.stop()
+        aws.stop()
+
+
+def aws_client(server: Running) -> dict[str, str]:
+    keys = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
+    return {"endpoint_url": server.url, "region_name": "eu-central-1", **keys}

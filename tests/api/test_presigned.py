@@ -275,6 +275,7 @@ def test_no_part_is_larger_than_what_proxies_let_through(size: int, part: int | 
     assert direct.part_size(size) == part
 
 
+@pytest.mark.parametrize("region", ["AWS_REGION", "AWS_DEFAULT_REGION"])
 @pytest.mark.parametrize(
     ("bucket", "public", "origin"),
     [("films", "", "https://films.s3.eu-west-1.amazonaws.com"),
@@ -282,14 +283,16 @@ def test_no_part_is_larger_than_what_proxies_let_through(size: int, part: int | 
      ("films", "https://s3.example.org:9000", "https://s3.example.org:9000")],
 )  # fmt: skip
 def test_where_pages_connect_to_is_known_without_a_key(
-    bucket: str, public: str, origin: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    bucket: str, public: str, origin: str, region: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(region, "eu-west-1")
     there = S3Multipart(BucketLocation(bucket), public)
     assert there.origin == origin
     with pytest.raises(StoreAway):

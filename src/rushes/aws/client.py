@@ -81,6 +81,11 @@ class Service:
         """Where hooks of botocore are registered (tests break answers there)."""
         return self._client.meta.events
 
+    @property
+    def region(self) -> str:
+        """Where its requests go."""
+        return str(self._client.meta.region_name)
+
     def ask(self, operation: str, once: bool = False, **request: Any) -> Any:
         """Send a request; again while it is throttled or unanswered, unless it may be sent only `once`.
 

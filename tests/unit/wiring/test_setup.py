@@ -7,10 +7,11 @@ import pytest
 from rushes.blobs.documents import address
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.s3 import S3Blobs
-from rushes.domain.errors import Refused
+from rushes.domain.errors import Refused, WrongHome
 from rushes.settings import Settings
 from rushes.sources.bucket import Bucket
 from rushes.sources.folder import Folder
+from rushes.wiring.aws_client import service_of
 from rushes.wiring.local import LocalSetup
 from rushes.wiring.setup import blobs_of
 
@@ -33,3 +34,32 @@ def test_a_place_is_a_bucket_or_a_folder(tmp_path: Path) -> None:
     assert LocalSetup(Settings(), tmp_path).source(str(tmp_path)) == Folder(tmp_path)
     with pytest.raises(Refused):
         LocalSetup(Settings(), tmp_path).source("s3://")
+
+
+@pytest.mark.parametrize(
+    ("variables", "endpoint", "region"),
+    [({"AWS_REGION": "eu-central-1"}, "", "eu-central-1"),
+     ({"AWS_DEFAULT_REGION": "eu-west-1"}, "", "eu-west-1"),
+     ({"AWS_REGION": "eu-central-1"}, "http://127.0.0.1:9", "eu-central-1"),
+     ({}, "http://127.0.0.1:9", "us-east-1")],
+)  # fmt: skip
+def test_the_region_is_read_as_the_guide_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], endpoint: str, region: str
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    service = service_of(Settings(aws_endpoint=endpoint, s3_key="k", s3_secret="s"), "dynamodb")
+    assert service.region == region
+    service.close()
+
+
+def test_without_a_region_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(WrongHome, match="no region") as no:
+        service_of(Settings(), "dynamodb")
+    assert no.value.advice == "Set AWS_REGION."

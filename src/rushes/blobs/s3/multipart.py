@@ -4,6 +4,7 @@ The bucket's list of parts is the truth: nothing that a browser says of a part i
 """
 
 import contextlib
+import os
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -101,7 +102,8 @@ class S3Multipart:
             request_checksum_calculation="when_required",  # other services refuse Amazon's newer checksums
             response_checksum_validation="when_required",
         )
-        session = boto3.session.Session(key or None, secret or None)
+        region = os.environ.get("AWS_REGION")  # which boto3 does not read; the rest of its sources it finds itself
+        session = boto3.session.Session(key or None, secret or None, region_name=region or None)
         return session.client("s3", endpoint_url=endpoint or None, config=config)
 
 
