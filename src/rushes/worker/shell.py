@@ -26,7 +26,7 @@ from rushes.worker.slots import Slots, given_back, never_started
 from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
 HOUSEKEEPING_SECONDS = 1.0
-RETENTION_SECONDS = 20.0  # before the first step of clearing up, and after one that failed
+RETENTION_SECONDS = 300.0  # before the first step of clearing up, and after one that failed
 OUTAGES = (StoreAway, NoRoom, NotAllowed)  # not a failure of the work: the core tries again
 
 

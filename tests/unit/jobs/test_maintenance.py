@@ -10,7 +10,7 @@ from rushes.blobs.port import ByteRange
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import blob_key, manifest_key
-from rushes.domain.task import Draft, TaskState
+from rushes.domain.task import Draft, Finish, TaskState
 from rushes.jobs.maintenance.backup import SEAL, copy
 from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.restore import restore
@@ -18,7 +18,7 @@ from rushes.jobs.maintenance.verify import Damage, find_missing, verify
 from rushes.ledger.memory import MemoryLedger
 from rushes.worker.publish import sweep
 from tests.memory_blobs import MemoryBlobs
-from tests.unit.care_world import World, spec
+from tests.unit.care_world import ME, World, spec
 
 
 @pytest.fixture
@@ -194,6 +194,25 @@ def test_rounds_of_a_repair_follow_what_reads_without_waiting(world: World) -> N
     assert rounds(ledger, (whole, part)) == ((whole, part),)
     assert rounds(ledger, (whole, probe)) == ((probe,), (whole,))
     assert rounds(ledger, (last, part, cut, probe, whole)) == ((probe,), (part, whole), (last, cut))
+
+
+def test_a_repair_makes_what_is_missing_and_leaves_what_its_task_reads_if_that_is_there(world: World) -> None:
+    ledger, plan = world.ledger, {
+        "chunk": spec(["aa-probe"], part="aa-part"),
+        "cut": spec(["aa-part"], ["job_a.chunk"], cut="aa-cut"),
+        "last": spec(["aa-cut"], ["job_a.cut"], last="aa-last"),
+    }  # fmt: skip
+    job = world.planned("a", "aa-probe", plan)
+    keys = {"job_a.chunk": "aa-part", "job_a.cut": "aa-cut", "job_a.last": "aa-last"}
+    while leases := ledger.claim(ME.id, ["cpu"], 1):
+        (lease,) = leases
+        ledger.complete(ME.id, [Finish(lease.task, lease.fence, (world.result(keys[lease.task], job),))])
+    lost = Damage(job, "job_a.last", "aa-last", "last", "lost")
+    world.spoil("aa-last")
+    assert repair(ledger, world.blobs, "me", [lost]) == ("job_a.last",)
+    ledger.set_aside("me", ["aa-cut"], "cleared by gc")
+    assert set(repair(ledger, world.blobs, "me", [lost])) == {"job_a.cut"}, "its maker as well; the rest is there"
+    assert {task.stage for task in ledger.tasks(job, TaskState.DONE).rows} == {"probe", "chunk"}
 
 
 TASKS = (("probe", "probe"), ("chunk", "part"), ("join", "whole"))
