@@ -10,9 +10,11 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import PIPE
 
@@ -180,6 +182,42 @@ def test_a_young_blob_is_not_dropped_by_who_wants_an_old_one(blobs: Blobs) -> No
     blobs.put("anna", b"hello")
     assert not blobs.delete(blob_key("anna", HELLO), older=3600.0)
     assert blobs.verify("anna", HELLO)
+
+
+def test_an_old_blob_that_is_stored_again_is_young(blobs: Blobs, age: Callable[[float], None]) -> None:
+    """gc has seen that nobody names it, and somebody stores it for a new result before it is deleted."""
+    blobs.put("anna", b"hello")
+    age(2 * 86_400.0)
+    found = blobs.stat("anna", HELLO)
+    assert found
+    assert found.age >= 86_400.0
+    blobs.put("anna", b"hello")
+    if isinstance(blobs, S3Blobs):  # a server's clock cannot be set: what is stored again has its own bytes again
+        assert blobs.verify("anna", HELLO)
+        return
+    assert not blobs.delete(blob_key("anna", HELLO), older=86_400.0)
+    assert blobs.verify("anna", HELLO)
+
+
+@pytest.fixture
+def age(blobs: Blobs, tmp_path: Path, damage: Damage, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Makes the blob of "hello" older; in a bucket also damages it, to see whether it is stored again."""
+    key = blob_key("anna", HELLO)
+
+    def grow(seconds: float) -> None:
+        if isinstance(blobs, MemoryBlobs):
+            blobs._stored[key] -= seconds
+        elif isinstance(blobs, S3Blobs):
+            damage(b"spoil")
+            later = datetime.now(UTC) + timedelta(seconds=seconds)
+            monkeypatch.setattr(
+                "rushes.blobs.s3.datetime", type("Later", (), {"now": staticmethod(lambda _zone: later)})
+            )
+        else:
+            then = time.time() - seconds
+            os.utime(tmp_path / "store" / key, (then, then))
+
+    return grow
 
 
 def test_a_document_is_removed_only_while_it_has_the_bytes_it_had(blobs: Blobs) -> None:

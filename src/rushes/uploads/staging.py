@@ -65,6 +65,8 @@ class StagingFile:
         make_private(self.part.parent.parent)
         make_private(self.part.parent)
         os.close(open_private(self.part, os.O_WRONLY))
+        sync_path(self.part.parent)
+        sync_path(self.part.parent.parent)
 
     @contextmanager
     def lock(self) -> Iterator[BinaryIO]:

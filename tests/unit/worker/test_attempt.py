@@ -1,10 +1,11 @@
 """What a worker hands to a slot and what it stores of it: the slot is not believed."""
 
+import hashlib
 import json
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ import pytest
 from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blob
-from rushes.domain.errors import NeverWorks, SourceChanged, SourceMissing, StoreAway
-from rushes.domain.keys import manifest_key, video_id
+from rushes.domain.errors import DamagedBlob, NeverWorks, SourceChanged, SourceMissing, StoreAway
+from rushes.domain.keys import blob_key, manifest_key, video_id
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Lease
 from rushes.domain.video import Fingerprint
@@ -105,6 +106,39 @@ def test_an_input_comes_by_descriptor_and_as_a_copy_where_a_name_is_needed(desk:
     copy = desk.borrowed.local("me", desk.facts.sha256)
     assert copy.parent == desk.folder / "scratch"
     assert json.loads(copy.read_text())["sha256"] == "c" * 64
+
+
+def rival(desk: Desk) -> Manifest:
+    """Another attempt at the same result, which was faster: a lease that ran out, or another job."""
+    blob = desk.blobs.put("me", b"as made by another")
+    origin = Provenance("job_other", "toy", "p", "1", "f", "c", "i", 7)
+    return Manifest(KEY, "film", (desk.artifact(blob),), origin)
+
+
+def test_whoever_loses_the_race_for_a_manifest_goes_on_with_the_winners(desk: Desk) -> None:
+    first = rival(desk)
+    assert desk.blobs.create(manifest_key("me", KEY), first.to_bytes())
+    desk.commit(desk.artifact(desk.borrowed.put("me", b"as made here")))
+    (result,) = desk.attempt.results
+    assert result.manifest_sha256 == hashlib.sha256(first.to_bytes()).hexdigest(), "what the ledger is told is there"
+    assert read_manifest(desk.blobs, "me", KEY) == first
+
+
+@pytest.mark.parametrize("how", ["its blob is lost", "it is that of another result", "it is none"])
+def test_a_winner_that_is_damaged_is_taken_away_and_nothing_is_done(how: str, desk: Desk) -> None:
+    first = rival(desk)
+    other = replace(first, key="c" * 40)
+    data = {"it is none": b"{", "it is that of another result": other.to_bytes()}.get(how, first.to_bytes())
+    assert desk.blobs.create(manifest_key("me", KEY), data)
+    if how == "its blob is lost":
+        desk.blobs.delete(blob_key("me", first.artifacts[0].sha256))
+    made = desk.artifact(desk.borrowed.put("me", b"as made here"))
+    with pytest.raises(DamagedBlob):
+        desk.commit(made)
+    with pytest.raises(KeyError):
+        assert desk.attempt.results
+    desk.commit(made)
+    assert read_manifest(desk.blobs, "me", KEY).artifacts == (made,)
 
 
 def test_a_blob_of_another_task_is_not_passed_and_not_named(desk: Desk) -> None:
