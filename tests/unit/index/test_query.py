@@ -143,6 +143,10 @@ def test_time_is_said_between_terms_and_nowhere_else(text: str, groups: list[lis
         ("a -lang:DE", [Filter("lang", "de", negated=True)]),
         ("a date:2024-05-07", [Filter("date", "2024-05-07..2024-05-07")]),
         ("a date:2024-02", [Filter("date", "2024-02-01..2024-02-29")]),
+        ("a date:2024-01", [Filter("date", "2024-01-01..2024-01-31")]),
+        ("a date:2024-12", [Filter("date", "2024-12-01..2024-12-31")]),
+        ("a date:0001-01", [Filter("date", "0001-01-01..0001-01-31")]),
+        ("a date:9999", [Filter("date", "9999-01-01..9999-12-31")]),
         ("a date:2024..2025-03", [Filter("date", "2024-01-01..2025-03-31")]),
         ("a date:..2025", [Filter("date", "..2025-12-31")]),
         ("a date:>2020", [Filter("date", "2021-01-01..")]),
@@ -162,7 +166,19 @@ def test_filters_narrow_a_clause(text: str, filters: list[Filter]) -> None:
     assert list(clause.filters) == filters
 
 
-UNKNOWN = ["date:soon", "date:..", "date:2024-13", "date:>x", "lang:12", "kind:thing", "in:!", "date:20245", "foo:bar"]
+UNKNOWN = [
+    "date:soon",
+    "date:..",
+    "date:2024-13",
+    "date:2024-00",
+    "date:0000",
+    "date:>x",
+    "lang:12",
+    "kind:thing",
+    "in:!",
+    "date:20245",
+    "foo:bar",
+]
 
 
 @pytest.mark.parametrize("text", UNKNOWN)

@@ -11,7 +11,7 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Draft, Finish, TaskState
-from rushes.jobs.maintenance.backup import SEAL, copy
+from rushes.jobs.maintenance.backup import SEAL, BackupReport, copy
 from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.restore import restore
 from rushes.jobs.maintenance.verify import Damage, find_missing, verify
@@ -232,6 +232,16 @@ def test_what_vanishes_while_it_is_copied_is_passed_over(world: World) -> None:
     copied = copy(world.blobs, MemoryBlobs())
     assert copied.damaged == ()
     assert copied.copied == 2
+
+
+def test_a_backup_says_how_much_there_is_and_how_much_of_it_is_new(world: World) -> None:
+    world.result("aa-clip")
+    world.blobs.put("me", b"a file of no result")
+    target = MemoryBlobs()
+    sizes = [len(world.blobs.read(key).data) for key in world.blobs.keys("results/")]  # type: ignore[union-attr]
+    whole = sum(sizes) + len(b"aa-clip") + len(b"a file of no result")
+    assert copy(world.blobs, target) == BackupReport(3, whole, 3, ())
+    assert copy(world.blobs, target) == BackupReport(3, whole, 0, ())
 
 
 def test_a_manifest_that_is_none_is_left_out_of_a_backup_and_told(world: World) -> None:
