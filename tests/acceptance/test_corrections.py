@@ -123,3 +123,4 @@ def test_a_film_in_two_languages_has_subtitles_in_each(tmp_path: Path) -> None:
         german = (library.originals / video.path).with_name("clip_01.de.srt").read_text()
         assert "guten Morgen" in german
         assert "good" not in german
+        assert library.videos.export(video, "srt", language="de").decode() == german

@@ -27,7 +27,7 @@ from rushes.worker.sandbox.report import described, layers_of, missing_layers
 HINTS = "hints"  # the part without which work goes on, only slower
 SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0
-NEWEST = 200  # jobs whose published files are looked for; verify looks at all
+NEWEST = 20  # jobs whose published files are looked for: 14 requests each in a bucket; verify looks at all
 _WHERE = {"store": "store", "results": "blobs", "hints": "hints", "events": "storage_events"}  # check -> setting
 
 

@@ -42,6 +42,7 @@ from rushes.worker.publish import sweep
 LOOK_SECONDS = 0.25
 FIRST_SECONDS = 2.0  # for the first look, which shows what was done before; hundreds of films hold nothing up
 RESUME_SECONDS = 7 * 86400.0  # a verification that was cut short is gone on with for so long
+RESTORED = 20  # finished films whose published files are looked for: 14 requests each in a bucket; verify does all
 REPAIRING = "repair"  # kind of the records of results that left the ledger before their tasks were ready again
 
 
@@ -77,7 +78,7 @@ def running(
         yield from _work(worker, signals)
     else:
         sweep(home.ledger, home.blobs)  # names that a killed worker still owed
-    restore_names(home, [row for row in rows if row.id not in before])
+    restore_names(home, [row for row in rows if row.id not in before][:RESTORED])
     jobs = tuple(home.ledger.job(row.id) for row in rows)
     yield _report(worker, jobs, added, before, time.monotonic() - begun)
 

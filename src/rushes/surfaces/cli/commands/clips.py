@@ -60,7 +60,10 @@ def clip(
 @click.argument("video")
 @click.argument("kind")
 @click.option("--out", type=_FILE, help="Write to this file; - is stdout.")
-def export(session: Session, video: str, kind: str, out: str | None) -> None:
+@click.option(
+    "--language", default="", metavar="CODE", help="Only what is said in this language (srt, vtt, txt, json)."
+)
+def export(session: Session, video: str, kind: str, out: str | None, language: str) -> None:
     """Export subtitles, text or shots of a video, for other tools.
 
     KIND: srt, vtt, txt, json, words, csv, jsonl, chapters, chapters.vtt, edl, otio. Writes to stdout unless --out
@@ -69,7 +72,7 @@ def export(session: Session, video: str, kind: str, out: str | None) -> None:
     library = open_library(session)
     out = None if out == "-" else out
     found = library.videos.find(video)
-    data = library.videos.export(found, kind, out)
+    data = library.videos.export(found, kind, out, language)
     if kind in SPOKEN and not library.videos.lines(found.id):
         session.remark(("no speech was found in this video: the export is empty", NOW))
     if out:
