@@ -13,7 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "proof.md"
-PARTS_OF_OTHERS = {"proof.drive", "proof.zygote"}  # started by tests and proofs with arguments of their own
+# Started by tests and other proofs with arguments of their own.
+PARTS_OF_OTHERS = {"proof.drive", "proof.zygote", "proof.hostile_api"}
 VARIANTS = {  # programs that are run more than once, with these arguments
     "proof.chaos": (
         ("--setup", "sqlite"),

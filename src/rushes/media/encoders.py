@@ -36,12 +36,17 @@ def x264_options(crf: int) -> dict[str, str]:
     return coding | keys | exact
 
 
+def aac_rate(track: AudioTrack) -> int:
+    """The sample rate at which a track is encoded."""
+    return track.rate if track.rate in {44_100, 48_000} else 48_000
+
+
 class AacEncoder:
     """A track as bit-exact AAC, in a channel layout and a sample rate that every player supports."""
 
     def __init__(self, out: av.container.OutputContainer, track: AudioTrack) -> None:
         layout = "mono" if track.channels == 1 else "stereo"
-        self.rate = track.rate if track.rate in {44_100, 48_000} else 48_000
+        self.rate = aac_rate(track)
         self.stream = out.add_stream("aac", rate=self.rate, options={"flags": "+bitexact", "threads": "1"})
         self.stream.codec_context.layout = layout
         self.stream.codec_context.bit_rate = 64_000 if layout == "mono" else 128_000

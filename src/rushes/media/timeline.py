@@ -1,6 +1,7 @@
 """Times that must not depend on the grid of chunks, all in media time."""
 
 from fractions import Fraction
+from math import lcm
 
 from rushes.domain.video import VideoFacts
 
@@ -36,3 +37,9 @@ def timescale(base: Fraction) -> int:
     while scale < 10_000:
         scale *= 2
     return scale
+
+
+def movie_timescale(*scales: int) -> int:
+    """A timescale for the edit lists of an MP4: by default starts and lengths of tracks are rounded to milliseconds."""
+    common = lcm(*scales)
+    return common if common < 1 << 31 else max(scales)

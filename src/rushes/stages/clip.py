@@ -25,7 +25,7 @@ class Clip:
 
     spec = StageSpec(
         "clip",
-        4,
+        5,
         Scope.VIDEO,
         ("clip",),
         needs=("probe",),

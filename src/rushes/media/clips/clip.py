@@ -12,9 +12,10 @@ from rushes.domain.video import Footage, VideoFacts, VideoTrack
 from rushes.media.clips.encoding import ClipAudio, ClipWork, FullEncoder
 from rushes.media.clips.smart_cut import SmartCutWriter, find_cut_points
 from rushes.media.developing.hls import SegmentIndex
+from rushes.media.encoders import aac_rate
 from rushes.media.open import create_file, open_bytes
 from rushes.media.reading.probe import probe
-from rushes.media.timeline import shift_seconds
+from rushes.media.timeline import movie_timescale, shift_seconds, timescale
 
 Progress = Callable[[float], None]
 Part = tuple[Fraction, Fraction]  # start and end, in seconds of media time
@@ -58,7 +59,9 @@ def cut_clip(
     start, end = max(start, min(a for a, _ in whole)), min(end, max(b for _, b in whole))
     if start >= end:
         raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
-    with create_file(out, {"movflags": "+faststart"}) as container:
+    scales = [*([timescale(track.base)] if track else []), *([aac_rate(sound)] if sound else [])]
+    options = {"movflags": "+faststart", "movie_timescale": str(movie_timescale(*scales))}
+    with create_file(out, options) as container:
         if track is None:
             assert sound is not None
             ClipAudio(container, heard or path, sound, start, end).finish()

@@ -28,7 +28,7 @@ from rushes.media.joining.packets import (
 )
 from rushes.media.open import create_file, open_footage, short_text, translate_errors
 from rushes.media.subtitles import Cue
-from rushes.media.timeline import timescale
+from rushes.media.timeline import movie_timescale, timescale
 
 _MAX_ROUNDING = Fraction(1, 500)  # seconds: containers round the times of sound
 _MAX_CHAPTERS = 1000
@@ -61,9 +61,9 @@ def join(
     """
     track = facts.video
     assert track is not None
-    scale = str(timescale(track.base))
-    # The start of a track is rounded to a tick of the movie: by default a millisecond, which moves every picture.
-    scales = {"video_track_timescale": scale, "movie_timescale": scale}
+    scale = timescale(track.base)
+    movie = movie_timescale(scale, *(sound.rate for sound in facts.audio))
+    scales = {"video_track_timescale": str(scale), "movie_timescale": str(movie)}
     options = {"strict": "unofficial", "movflags": "+faststart", **scales}
     with open_footage(source) as original, create_file(out, options) as film:
         made = _FilmWriter(film, original, source, facts, track).write(parts, layout, on_progress)
