@@ -22,14 +22,11 @@ from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
 from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock
 from rushes.jobs.maintenance.gc import GcProgress, GcReport
-from rushes.jobs.maintenance.restore import restore
 from rushes.jobs.maintenance.verify import EVERYTHING, Damage, Selection, VerifyProgress, VerifyReport
 from rushes.library.clips import Clip, ClipRequest, Clips
 from rushes.library.doctor import Check, confinement, doctor, health
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
-from rushes.library.retention import begin_round, tidy
-from rushes.library.search import export_hits
 from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabulary
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
@@ -181,6 +178,8 @@ class Library:
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
+        from rushes.library.search import export_hits
+
         return export_hits(self.home, query, kind, lambda cursor: self.search(query, 500, cursor, video, order))
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
@@ -275,6 +274,8 @@ class Library:
 
     def gc(self, on_progress: Callable[[GcProgress], None] = lambda _progress: None) -> GcReport:
         """Clear what is no longer needed; workers do the same by themselves, a little at a time."""
+        from rushes.library.retention import begin_round, tidy
+
         with maintenance_lock(self.home.folder):
             round, file = begin_round(self.home, "gc")
             while round.step():
@@ -295,6 +296,8 @@ class Library:
     @staticmethod
     def restore(backup_folder: Place, home: Place) -> int:
         """Make a home from a backup."""
+        from rushes.jobs.maintenance.restore import restore
+
         return restore(local_path(backup_folder), named_home(home), folder_blobs, _blobs_of)
 
     def migrate(self, *, check: bool = False) -> tuple[str, ...]:

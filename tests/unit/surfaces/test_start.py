@@ -17,12 +17,13 @@ HEAVY = ("numpy", "av", "onnxruntime", "psycopg", "boto3", "fastapi", "faster_wh
 OPENING = ("rushes.library", "rushes.home", "sqlite3")  # needs a home
 WORKING = ("rushes.worker.shell", "rushes.library.work.run", "rushes.wiring.workers", "rushes.engines.local",
            "multiprocessing", "psutil", "ssl", "http.client", "importlib.metadata")  # fmt: skip
-SEARCHING = ("rushes.index.search",)
+SEARCHING = ("rushes.index.search", "rushes.index.grammar", "rushes.exports.hits")
+CLEARING = ("rushes.library.retention", "rushes.jobs.maintenance.restore")
 COMMANDS = {
     "--help": (*HEAVY, *OPENING),
     "--version": (*HEAVY, *OPENING),
     "run --help": HEAVY,
-    "ls": (*HEAVY, *WORKING, *SEARCHING),
+    "ls": (*HEAVY, *WORKING, *SEARCHING, *CLEARING),
     "show vid_a": (*HEAVY, *WORKING, *SEARCHING),
     "search hello": (*HEAVY, *WORKING),
     "jobs ls": (*HEAVY, *WORKING, *SEARCHING),
