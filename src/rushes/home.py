@@ -1,24 +1,28 @@
 """A home: settings, and the ports of its stores, each opened when it is first used."""
 
+import hashlib
+import json
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from rushes.blob_identity import check_identity
 from rushes.blobs.port import Blobs, Multipart
-from rushes.domain.errors import NotFound, Refused
+from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import StageSpec
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
-from rushes.domain.worker import NOW
+from rushes.domain.worker import NOW, bound_lane
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
+from rushes.ledger.process import host_id
 from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
@@ -245,10 +249,36 @@ class Home:
         """Where slots of this machine put what they need for a while."""
         return self.folder / "scratch"
 
+    @cached_property
+    def site(self) -> str:
+        """What the machines that see the same files as this one are called; "" where all work is done on this one."""
+        if not self.settings.store:
+            return ""
+        if self.settings.site:
+            return self.settings.site
+        name = re.sub(r"[^A-Za-z0-9-]", "-", platform.node())[:30]
+        return f"{name}-{hashlib.sha256(host_id().encode()).hexdigest()[:6]}"
+
+    def seen_by(self, source: Fingerprint) -> Fingerprint:
+        """An original with the site that sees it; what lies in a bucket, or in a folder that is shared, all see."""
+        shared = self.settings.shared and not Path(source.path).is_absolute()
+        return replace(source, site="" if source.far or shared else self.site)
+
     def lane_of(self, task: str) -> str | None:
         """The lane that a task is announced in; None if its stage is not known here."""
-        spec = self.specs.get(parse_task_id(task)[1])
-        return spec.lane if spec else None
+        job, stage, _ = parse_task_id(task)
+        spec = self.specs.get(stage)
+        if spec is None or not spec.reads_source or not self.site:
+            return spec.lane if spec else None
+        try:
+            return bound_lane(spec.lane, self._site_of(job))
+        except (RushesError, ValueError, LookupError, TypeError, AttributeError):  # a hint is worth no failure
+            return spec.lane
+
+    @cached_property
+    def _site_of(self) -> Callable[[str], str]:
+        """The site of a job's original; it never changes."""
+        return lru_cache(4096)(lambda job: str(json.loads(self.ledger.job(job).payload)["source"].get("site", "")))
 
     def close(self) -> None:
         """Close what was opened."""

@@ -44,6 +44,7 @@ class Settings:
     store: str = _field("ledger: empty = a file in the home, postgres://..., or dynamodb://table", "", "DATABASE_URL")
     blobs: str = _field("results: empty = a folder in the home, or s3://bucket/prefix", "", "S3_BUCKET")
     hints: str = _field("hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL")
+    site: str = _field("name of the machines that see the same files under the same paths (empty = this one alone)", "")
     shared: bool = _field("the home's folder is mounted on every worker of the fleet", default=False)
     s3_endpoint: str = _field("S3 service to use instead of Amazon's", "", "S3_ENDPOINT")
     s3_key: str = _field("key id for S3 (empty = the usual AWS sources)", "", "S3_ACCESS_KEY_ID")

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from ledger_kit import (
@@ -183,6 +184,28 @@ def test_a_claim_takes_only_its_lanes_and_orders_across_them(ledger: Ledger) -> 
     worker(ledger)
     assert ledger.claim("w1", ["gpu"], 5) == ()
     assert [lease.job for lease in ledger.claim("w1", ["cpu", "now", "cpu"], 5)] == [quick.id, slow.id]
+
+
+def test_work_that_is_bound_to_a_site_is_claimed_only_by_who_sees_it(ledger: Ledger) -> None:
+    bound, free = new_job("bound"), new_job("free")
+    opened(ledger, bound, [replace(draft, lane="cpu@studio-3f") for draft in film(bound, 2)])
+    opened(ledger, free, film(free, 1))
+    worker(ledger)
+    tasks = {task.id for task in ledger.tasks(bound.id, TaskState.READY).rows}
+    assert {lease.job for lease in ledger.claim("w1", ["cpu", "cpu@attic"], 9)} == {free.id}
+    assert ledger.claim("w1", ["cpu", "cpu@attic"], 9, sorted(tasks)) == ()
+    assert tasks <= set(ledger.sweep().ready)
+    (lease,) = ledger.claim("w1", ["cpu", "cpu@studio-3f"], 1)
+    ledger.give_back("w1", [(lease.task, lease.fence)], "SourceMissing")
+    assert ledger.tasks(ids=[lease.task]).rows[0].failures == 0
+    assert {lease.task for lease in ledger.claim("w1", ["cpu@studio-3f"], 9)} == tasks
+
+
+def test_workers_tell_which_site_they_see_and_with_each_renewal_when_they_do_not(ledger: Ledger) -> None:
+    me = replace(who(), lanes=("cpu", "cpu@studio"))
+    for note in ("", "an original is missing here", ""):
+        ledger.renew(me, {}, {}, note)
+        assert [(w.incarnation.lanes, w.note) for w in ledger.workers()] == [(me.lanes, note)]
 
 
 def test_a_hinted_claim_looks_only_at_those_ids(ledger: Ledger, leased: Lease) -> None:

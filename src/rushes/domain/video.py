@@ -23,6 +23,7 @@ class Fingerprint:
     mtime_ns: int
     inode: int = 0
     etag: str = ""  # unknown in a bucket: the job is there before its file
+    site: str = ""  # the machines that see it under this path; "" if all workers do
 
     @property
     def far(self) -> bool:

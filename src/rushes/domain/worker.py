@@ -16,6 +16,21 @@ def machine_of(worker: str) -> str:
 NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone
 
 
+def bound_lane(lane: str, site: str) -> str:
+    """The lane of work that only machines of a site can do, because only they see its original ("": all see it)."""
+    return f"{lane}@{site}" if site else lane
+
+
+def site_of(lane: str) -> str:
+    """The site that a lane is bound to, "" for one that every machine can take."""
+    return lane.partition("@")[2]
+
+
+def lanes_at(lanes: tuple[str, ...], site: str) -> tuple[str, ...]:
+    """These lanes, and what is bound to a site of each."""
+    return (*lanes, *(bound_lane(lane, site) for lane in lanes)) if site else lanes
+
+
 @dataclass(frozen=True, slots=True)
 class Incarnation:
     """One life of one worker process; its id is never used again."""

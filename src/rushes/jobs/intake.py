@@ -11,6 +11,7 @@ from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
+from rushes.domain.worker import site_of
 from rushes.engines.models.languages import is_supported
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_deleted
@@ -59,25 +60,51 @@ class IntakeResult:
 
 
 def add(
-    home: Home, places: Iterable[str], wanted: JobRequest, roots: Sequence[str] = (), most: int = 0
+    home: Home,
+    places: Iterable[str],
+    wanted: JobRequest,
+    roots: Sequence[str] = (),
+    most: int = 0,
+    refusal: RushesError | None = None,
 ) -> Iterator[IntakeResult]:
     """Submit everything found at these places, only below these roots (none: anywhere), and no more files than that.
+
+    With a `refusal`, that is the answer for files that only machines of this site see.
 
     Raises:
         Refused: the request is invalid.
     """
     named = {place if "://" in place else os.path.realpath(place): place for place in places}
-    return take_in(home, bounded(find(map(home.source, named.values())), roots, most), wanted, named)
+    return take_in(home, bounded(find(map(home.source, named.values())), roots, most), wanted, named, refusal)
+
+
+def unseen_by_workers(home: Home) -> RushesError | None:
+    """Why files of this machine would wait in vain: workers run, and none of them sees them. None if one may."""
+    running = [w for w in home.ledger.workers() if w.alive and not w.draining] if home.site else []
+    if not running or any(site_of(lane) == home.site for w in running for lane in w.incarnation.lanes):
+        return None
+    hint = (
+        "Choose: send the files to the bucket (rushes add --upload), start a worker on this machine (rushes worker), "
+        "or set the same site on all machines that see these files under the same paths."
+    )
+    return Refused(f"none of the running workers sees the files of {home.site}", hint)
 
 
 def take_in(
-    home: Home, entries: Iterable[FoundFile | SkippedFile], wanted: JobRequest, named: Collection[str] = ()
+    home: Home,
+    entries: Iterable[FoundFile | SkippedFile],
+    wanted: JobRequest,
+    named: Collection[str] = (),
+    refusal: RushesError | None = None,
 ) -> Iterator[IntakeResult]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
     question = job_spec(home, Fingerprint("", 0, 0), wanted)
     for entry in entries:
         if isinstance(entry, SkippedFile):
-            yield _left_out(entry)
+            yield left_out(entry)
+            continue
+        if refusal and home.seen_by(below(entry.fingerprint, home.originals)).site:
+            yield IntakeResult(entry.path, error=refusal)
             continue
         if entry.path not in named and (why := own_output_reason(home, entry)):
             yield IntakeResult(entry.path, skipped=why)
@@ -116,7 +143,7 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     seconds, size = _chunk(home, wanted)
     return JobSpec(
         owner=home.owner,
-        source=below(source, home.originals),
+        source=home.seen_by(below(source, home.originals)),
         stages=stages,
         options=_options(home, wanted, stages),
         models=_models(home, stages, wanted),
@@ -131,7 +158,7 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
 def _submit(home: Home, found: FoundFile, wanted: JobRequest, question: JobSpec, *, by_name: bool) -> IntakeResult:
     """What was deleted stays so, until somebody names it: then it is a new request."""
     recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
-    spec = replace(question, source=below(found.fingerprint, home.originals))
+    spec = replace(question, source=home.seen_by(below(found.fingerprint, home.originals)))
     request = request_id_of(spec, home.specs)
     while True:
         done = submit(home, spec, request, found.name, recipe, wanted.priority)
@@ -178,7 +205,8 @@ def _check_language(tag: str) -> None:
         raise Refused(f"unsupported language {tag!r}", hint)
 
 
-def _left_out(entry: SkippedFile) -> IntakeResult:
+def left_out(entry: SkippedFile) -> IntakeResult:
+    """The result of a path that is not taken in."""
     if not entry.fault:
         return IntakeResult(entry.path, skipped=entry.reason)
     no = Refused(f"{clean_text(entry.path)}: {entry.reason}", "Give files or folders with videos.")

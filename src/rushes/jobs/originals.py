@@ -40,8 +40,8 @@ def original(home: Home, video: Video) -> Original:
 
 
 def is_unchanged(home: Home, source: Fingerprint) -> bool:
-    """Whether a file seems to be what its fingerprint says; what lies in a bucket is believed."""
-    return source.far or LocalOriginal(home.originals, source).seems_unchanged()
+    """Whether a file seems to be what its fingerprint says; what lies in a bucket or on another machine is believed."""
+    return source.far or source.site not in ("", home.site) or LocalOriginal(home.originals, source).seems_unchanged()
 
 
 def with_current_path(home: Home, video: Video) -> Video:

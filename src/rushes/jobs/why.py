@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from rushes.domain.job import Job
 from rushes.domain.task import Task, TaskState
-from rushes.domain.worker import Worker
+from rushes.domain.worker import Worker, site_of
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import needs_of
@@ -83,6 +83,8 @@ def _waits(task: Task, tasks: Mapping[str, Task]) -> tuple[Reason, str]:
 
 def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
     takers = [w for w in workers if w.alive and (task.lane in w.incarnation.lanes or task.lane == "now")]
+    if not takers and (site := site_of(task.lane)):
+        return Reason.NO_WORKER, f"its file is on {site}: start a worker there, or add it again with --upload"
     if not takers:
         return Reason.NO_WORKER, f"lane {task.lane}: start one with rushes worker, or rushes run"
     if all(w.draining or w.note.startswith("draining") for w in takers):

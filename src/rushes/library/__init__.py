@@ -19,7 +19,7 @@ from rushes.estimates.estimate import Estimate, FilmCost, estimate, forecast, jo
 from rushes.files import local_path
 from rushes.home import Home, machine, version
 from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
-from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
+from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, unseen_by_workers
 from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock
 from rushes.jobs.maintenance.gc import GcProgress, GcReport
 from rushes.jobs.maintenance.verify import EVERYTHING, Damage, Selection, VerifyProgress, VerifyReport
@@ -35,6 +35,7 @@ from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, is_named, list_settings, load, named_home
 from rushes.uploads.direct import SignedPart
 from rushes.uploads.expected import ExpectedUpload, expect_upload
+from rushes.uploads.file_upload import upload_files
 from rushes.uploads.service import Uploads, UploadWriter
 from rushes.uploads.staging import Upload, UploadBusy
 from rushes.wiring import open_home, stores_of
@@ -94,7 +95,12 @@ class Library:
 
         Only files below `roots` (none named: anywhere), and at most so many (0: all).
         """
-        return list(add(self.home, map(str, paths), wanted or JobRequest(), roots, most))
+        refusal = unseen_by_workers(self.home)
+        return list(add(self.home, map(str, paths), wanted or JobRequest(), roots, most, refusal))
+
+    def upload(self, paths: Places, wanted: JobRequest | None = None) -> list[IntakeResult]:
+        """Send files to the home's bucket and submit them, for workers that do not see this machine's files."""
+        return list(upload_files(self.home, [*map(str, paths)], wanted or JobRequest()))
 
     def run(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -176,7 +176,8 @@ def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[str, st
     options: dict[str, JSON] = {**span, "padding_ms": wanted.padding_ms}
     clip_id = "clip_" + short([video.id, *options.values(), *more.values()])
     options = {**options, "clip_id": clip_id, **more}
-    question = JobSpec(origin.spec.owner, origin.spec.source, ("clip",), {"clip": options})
+    source = replace(origin.spec.source, site="") if wanted.proxy else origin.spec.source  # every worker sees results
+    question = JobSpec(origin.spec.owner, source, ("clip",), {"clip": options})
     made = submit_clip(home, question, video.name, video.sha256, inputs)
     if not made.created:
         _want_again(home, made.job)

@@ -14,6 +14,7 @@ from rushes.domain.stage import Scope, StageSpec, stage_of
 from rushes.domain.task import Draft, Need
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.domain.worker import bound_lane
 from rushes.plan.grid import grid, trial_grid
 
 
@@ -74,13 +75,13 @@ def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Ne
     subject = f"{job_spec.source.path}\n{job_spec.source.size}\n{job_spec.source.mtime_ns}"
     keys = {o: result_key(subject, question | {"output": o}) for o in stage.outputs}
     spec = _task_spec(stage, job_spec, None, keys, {})
-    return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0, tuple(needs))
+    return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, _lane(stage, job_spec), 0, tuple(needs))
 
 
 def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
     """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
     spec = _task_spec(stage, job_spec, None, _keys(stage, job_spec, sha256, None, inputs), inputs)
-    return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0)
+    return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, _lane(stage, job_spec), 0)
 
 
 def plan(
@@ -155,7 +156,7 @@ def _task(
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
     spec = _task_spec(stage, job_spec, span, keys, inputs, needs)
     id, met = task_id(job, stage.name, chunk), tuple(map(Need, needs))
-    return Draft(id, job, stage.name, chunk, spec, stage.lane, 0, met), PlannedTask(stage.name, chunk, keys)
+    return Draft(id, job, stage.name, chunk, spec, _lane(stage, job_spec), 0, met), PlannedTask(stage.name, chunk, keys)
 
 
 def _keys(stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Inputs) -> dict[str, str]:
@@ -207,6 +208,11 @@ def _task_spec(
         "owner": job_spec.owner,
     }
     return canonical(doc).decode("ascii")
+
+
+def _lane(stage: StageSpec, job_spec: JobSpec) -> str:
+    """What reads the original goes to machines that see it; all else reads results, which every machine does."""
+    return bound_lane(stage.lane, job_spec.source.site) if stage.reads_source else stage.lane
 
 
 def _unblocks(stage: StageSpec) -> bool:

@@ -78,4 +78,4 @@ class WatchedSource:
 
 def without_path(file: Fingerprint) -> Fingerprint:
     """What stays the same when a file is moved."""
-    return replace(file, path="")
+    return replace(file, path="", site="")

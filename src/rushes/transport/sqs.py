@@ -14,6 +14,7 @@ from typing import Any
 
 from rushes.aws.client import Service
 from rushes.domain.errors import RushesError, WrongHome
+from rushes.domain.worker import site_of
 from rushes.telemetry import effect, log
 from rushes.transport.breaker import CircuitBreaker
 from rushes.transport.poll import Poll
@@ -62,6 +63,10 @@ class SqsHints(Poll):
         self.poison = 0
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
+        """What is bound to a site has no queue: it is told in this process, and found by looking in others."""
+        if site_of(lane):
+            super().announce(lane, tasks)
+            return
         with effect("hint"):
             entries = [{"Id": str(n), "MessageBody": _message(lane, task)} for n, task in enumerate(tasks)]
             for some in _tens(entries):
@@ -69,6 +74,8 @@ class SqsHints(Poll):
 
     def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
         """All of them when nobody could receive one; of a queue with messages nobody can tell."""
+        if site_of(lane):
+            return super().missing(lane, tasks)
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
         answer = self._ask("get_queue_attributes", lane, AttributeNames=names) if tasks else None
         counts = answer.get("Attributes", {}) if answer else {"unknown": 1}
@@ -83,7 +90,7 @@ class SqsHints(Poll):
             try:
                 return super().wait(lanes, seconds, n)
             finally:
-                for lane in lanes:
+                for lane in filter(_has_queue, lanes):
                     self._waits[lane] -= 1
                 self._changed.notify_all()
 
@@ -152,7 +159,7 @@ class SqsHints(Poll):
     # Receiving
     def _take_now(self, lanes: Sequence[str], n: int) -> tuple[str, ...]:
         taken = super().wait(lanes, 0, n)
-        for lane in lanes:
+        for lane in filter(_has_queue, lanes):
             if len(taken) < n:
                 taken += tuple(self._receive(lane, 0, n - len(taken)))
         return taken
@@ -160,7 +167,7 @@ class SqsHints(Poll):
     def _listen(self, lanes: Sequence[str], seconds: float, n: int) -> None:
         """A thread per lane asks while somebody waits: SQS can be asked for one queue only, and not be interrupted."""
         end = time.monotonic() + seconds
-        for lane in lanes:
+        for lane in filter(_has_queue, lanes):
             self._waits[lane], self._until[lane] = self._waits.get(lane, 0) + 1, end
             if lane not in self._receiving:
                 self._receiving.add(lane)
@@ -228,6 +235,10 @@ class SqsHints(Poll):
 
     def _name(self, lane: str) -> str:
         return f"rushes-{self._env}-{lane}"
+
+
+def _has_queue(lane: str) -> bool:
+    return not site_of(lane)
 
 
 def _message(lane: str, task: str) -> str:

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from rushes.domain.errors import SandboxMissing
-from rushes.domain.worker import Incarnation, worker_id
+from rushes.domain.worker import NOW, Incarnation, lanes_at, worker_id
 from rushes.home import Home, machine, version
 from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
@@ -58,6 +58,8 @@ def worker(
     look_seconds = home.transport.look_seconds if filter is None else 1.0
     count = home.slots if slots is None else slots
     lanes = tuple(lanes) or home.lanes
+    bound = lanes_at((*lanes, *NOW), home.site)[len(lanes) + len(NOW) :]
+    taken = (*lanes, *bound)  # lane now is everybody's
     opening = PlanOpener(home.ledger, home.blobs, home.specs)
     deps = WorkerDeps(
         ledger=home.ledger,
@@ -69,8 +71,8 @@ def worker(
         opens_plan=lambda stage: home.specs[stage].opens_plan if stage in home.specs else False,
         lane_of=home.lane_of,
         child=slot_process(home, _threads(home, count)),
-        limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint),
-        new_incarnation=lambda: incarnation(lanes, count, home.owner),
+        limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint, home.site),
+        new_incarnation=lambda: incarnation(taken, count, home.owner),
         slot_memory=s.slot_memory_mb * 2**20,
         slot_tasks=s.slot_tasks,
         reserve=s.reserve_mb * 2**20,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rushes.domain.task import RENEW_SECONDS, Lease, LeaseStatus, retry_delay
-from rushes.domain.worker import NOW, DiskSpace
+from rushes.domain.worker import NOW, DiskSpace, lanes_at
 from rushes.worker.commands import (
     Command,
     Complete,
@@ -52,6 +52,7 @@ class Limits:
     drain_seconds: float = 120.0
     look_seconds: float = 1.0  # how long an empty claim is believed without a hint
     by_hint: bool = False  # hints wait in a queue: take them first
+    site: str = ""  # whose originals it sees, beside those that every worker does
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class State:
 
     def free_for(self, lanes: tuple[str, ...]) -> list[int]:
         """Slots with nothing to do that serve these lanes."""
-        return [n for n in self.free() if (n == self.limits.slots) == (lanes == NOW)]
+        return [n for n in self.free() if (n == self.limits.slots) == (lanes[0] in NOW)]
 
     def wake_at(self) -> float:
         """When the next tick is due if nothing happens."""
@@ -129,7 +130,7 @@ Step = tuple[State, tuple[Command, ...]]
 def begin(limits: Limits) -> State:
     """The state of a worker that knows nothing yet."""
     lanes = tuple(lane for lane in limits.lanes if lane not in NOW)
-    groups = [lanes, NOW] if limits.slots and lanes else [NOW]
+    groups = [lanes_at(group, limits.site) for group in ([lanes, NOW] if limits.slots and lanes else [NOW])]
     return State(limits, lane_groups=tuple(LaneGroup(group, limits.by_hint, limits.look_seconds) for group in groups))
 
 
@@ -150,8 +151,8 @@ def _react(state: State, input: Input) -> Step:
         case TaskFinished(finish):
             return _settle(state, finish.task, finish.fence, lambda held: Complete(held.lease, finish))
         case TaskFailed():
-            rest = state.rest_until if input.counts else state.now + REST_SECONDS
-            state = replace(state, rest_until=rest)
+            if not input.counts:  # and others see at once what it takes no more
+                state = replace(state, rest_until=state.now + REST_SECONDS, renew_at=state.now)
             return _settle(state, input.task, input.fence, lambda held: _failed(held.lease, input))
         case _:
             return _update(state, input), ()
@@ -362,7 +363,8 @@ def _freed(state: State, held: Holding) -> State:
     """Its slot takes more; and what it made ready may be in any lane, which only hints in a queue would tell."""
     now_slot, all_free = held.slot == state.limits.slots, not state.held
     return _each(
-        state, lambda i: i.freed(state.now, all_free=all_free) if not i.by_hint or (i.lanes == NOW) == now_slot else i
+        state,
+        lambda i: i.freed(state.now, all_free=all_free) if not i.by_hint or (i.lanes[0] in NOW) == now_slot else i,
     )
 
 

@@ -22,6 +22,7 @@ from rushes.worker.hints import Background, Hints
 from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
+from rushes.worker.site_lanes import SiteLanes
 from rushes.worker.slots import Slots, given_back, never_started
 from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
@@ -65,6 +66,7 @@ class Shell:
         self.on_input: Callable[[inputs.Input], None] = lambda _input: None  # called in the worker's loop
         self.bugs, self._outage = BugLog(), Outage("store unavailable")
         self._filtered = FilteredTasks(deps.ledger, deps.filter) if deps.filter else None
+        self._site_lanes = SiteLanes(deps.ledger)
         self._background = Background(self.bugs)
         self._retention, self._retention_at = Background(self.bugs), time.monotonic() + RETENTION_SECONDS
         report = self._inputs.put
@@ -121,6 +123,8 @@ class Shell:
             return inputs.Tick()
 
     def _step(self, input: inputs.Input) -> None:
+        if isinstance(input, inputs.TaskFailed) and (held := self.state.held.get(input.task)):
+            input = self._site_lanes.judge(self.me, held.lease, input)
         self.on_input(input)
         before = self.state
         self.state, todo = core.step(self.state, input, time.monotonic())
@@ -197,17 +201,18 @@ class Shell:
         self._hints.settle(frozenset(command.hinted) - {lease.task for lease in leases})
 
     def _lease(self, command: commands.Claim, hinted: Sequence[str]) -> tuple[Lease, ...]:
-        ledger = self._deps.ledger
+        ledger, lanes = self._deps.ledger, self._site_lanes.lanes(command.lanes)
         n = min(command.n, ledger.batch)
         if self._filtered and self._filtered.is_on:
-            hinted = self._filtered.find(command.lanes, n)
+            hinted = self._filtered.find(lanes, n)
             if not hinted:
                 return ()
-        return ledger.claim(self.me.id, command.lanes, n, hinted)
+        return ledger.claim(self.me.id, lanes, n, hinted)
 
     def _renew(self, command: commands.Renew) -> None:
         try:
-            reply = self._deps.ledger.renew(self.me, command.holding, command.progress, command.note)
+            note = command.note or self._site_lanes.note
+            reply = self._deps.ledger.renew(self.me, command.holding, command.progress, note)
         except WrongHome as e:
             return self._leave_because(e)
         self._outage.ended(worker=self.me.id)

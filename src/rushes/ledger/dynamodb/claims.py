@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from rushes.aws.table import Item, Key, key_of
 from rushes.domain.task import RENEW_SECONDS, Lease, TaskState
+from rushes.domain.worker import site_of
 from rushes.ledger.dynamodb.keys import HELD, held_rank, ready_list, task_key, worker_key
-from rushes.ledger.dynamodb.rows import JobRow, TaskRow, WorkerRow, unpack
+from rushes.ledger.dynamodb.rows import JobRow, LanesRow, TaskRow, WorkerRow, unpack
 from rushes.ledger.dynamodb.store import UNDER_WAY_SECONDS, Store, Unconfirmed
 from rushes.ledger.dynamodb.texts import join_texts
 from rushes.ledger.dynamodb.transaction import Transaction
@@ -69,7 +70,8 @@ class _Claim:
 
     def __init__(self, store: Store, worker: str, lanes: Iterable[str], claims: Unconfirmed) -> None:
         self._store, self._worker, self._claims = store, worker, claims
-        self._lists = [ready_list(lane) for lane in dict.fromkeys(lanes)]
+        self._lanes = list(dict.fromkeys(lanes))
+        self._lists = [ready_list(lane) for lane in self._lanes]
 
     def take(self, n: int, hinted: Collection[str]) -> list[TaskRow]:
         """Up to n that are ready now."""
@@ -87,9 +89,14 @@ class _Claim:
 
     def _listed(self, n: int) -> list[Key]:
         """The first n tasks of the lists."""
-        return _first(
-            n, (item for name in self._lists for item in self._store.table.query(name, index="by_list", limit=n))
-        )
+        lists = map(ready_list, self._used_lanes())
+        return _first(n, (item for name in lists for item in self._store.table.query(name, index="by_list", limit=n)))
+
+    def _used_lanes(self) -> list[str]:
+        """Without those of a site that no task was in by the last sweep: each would be a request at every look."""
+        item = self._store.recall([LanesRow.key]).get(LanesRow.key)
+        used = unpack(LanesRow, item).lanes if item else self._lanes
+        return [lane for lane in self._lanes if lane in used or not site_of(lane)]
 
     def _hinted(self, hinted: Collection[str], n: int) -> list[Key]:
         """The first n of hinted tasks; with no more than n there is nothing to choose."""

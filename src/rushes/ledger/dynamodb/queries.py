@@ -172,6 +172,7 @@ def workers_and_lanes(store: Store) -> tuple[list[WorkerRow], list[str]]:
     """The same, and every lane that ever had a task, by one request."""
     items = store.table.fetch([LanesRow.key, *map(key_of, store.table.query(WORKERS, index="by_list"))])
     lanes = items.pop(LanesRow.key, None)
+    store.remember({LanesRow.key: lanes} if lanes else {})
     rows = sorted((unpack(WorkerRow, item) for item in items.values()), key=lambda row: row.number)
     return rows, sorted(unpack(LanesRow, lanes).lanes) if lanes else []
 

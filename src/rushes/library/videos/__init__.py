@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from rushes.annotations.sidecars import catch_up
 from rushes.blobs.documents import address
-from rushes.domain.errors import NotFound, Refused
+from rushes.domain.errors import NotFound, Refused, SourceMissing
 from rushes.domain.job import Job
 from rushes.domain.keys import is_id, short
 from rushes.domain.observation import Observation
@@ -131,6 +131,8 @@ class Videos:
         source = original(self.home, video).spec.source
         if source.far:
             raise Refused("the original is in a bucket", f"Download it there: {source.path}")
+        if source.site not in ("", self.home.site):
+            raise SourceMissing(f"{video.name} is on {source.site}, which this machine does not see")
         return LocalOriginal(self.home.originals, source, video.sha256).open()
 
     def address(self, name: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from rushes.domain.errors import NeverWorks, StoreAway, StoreMissing, StoreRefuses
 from rushes.domain.job import FINAL, Job
 from rushes.domain.task import Task, TaskState
+from rushes.domain.worker import site_of
 from rushes.engines.models.background_fetch import BackgroundFetch, OnFetch
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
@@ -128,13 +129,17 @@ class JobWorker(_Worker):
             if row.paused:
                 continue
             tasks = all_tasks(self.home.ledger, row.id)
-            if any(t.state is TaskState.LEASED or (is_due(t) and self._models.present(t)) for t in tasks):
+            if any(t.state is TaskState.LEASED or (is_due(t) and self._takes(t)) for t in tasks):
                 return False
             due += [(t.due_in, t.job) for t in tasks if t.state is TaskState.READY and t.due_in]
             lacks |= {model for t in tasks if is_due(t) for model in self._models.missing(t)}
         self.due_in, self.due_job = min(due) if due else (None, "")
         self.missing_models = tuple(sorted(lacks))
         return True
+
+    def _takes(self, task: Task) -> bool:
+        """Whether it can be worked on here: its models are there, and its original is seen."""
+        return site_of(task.lane) in ("", self.home.site) and self._models.present(task)
 
 
 class HomeWorker(_Worker):

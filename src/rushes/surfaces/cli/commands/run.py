@@ -102,14 +102,16 @@ def _expected(library: Library, snapshot: JobProgress) -> Range | None:
 
 @command("add", "rushes add ~/Films", "rushes add urgent.mp4 --priority 10", "rushes worker --until-idle")
 @paths_argument
+@click.option("--upload", is_flag=True, help="Send the files to the home's bucket, for workers on other machines.")
 @request_options
-def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
+def add(session: Session, /, paths: Sequence[str], upload: bool, **words: Any) -> int:
     """Add videos as jobs and leave the work to a worker.
 
-    Adding the same file with the same options again is the same job.
+    Adding the same file with the same options again is the same job. In a fleet, a file of this machine waits for a
+    worker that sees it: one on this machine, or on a machine with the same `site`.
     """
     library = open_library(session, create=True)
-    added = library.add(paths, request_of(words))
+    added = (library.upload if upload else library.add)(paths, request_of(words))
     for one in added:
         report_added(session, one)
     report_skipped(session, added)
