@@ -40,6 +40,15 @@ def test_a_child_that_dies_before_it_begins_has_its_last_words_kept() -> None:
     assert lines.last() == ("ImportError: no such module",)
 
 
+def test_what_an_attempt_said_is_never_told_of_the_next_one() -> None:
+    lines = ChildOutput()
+    lines.begin(lease(1))
+    lines.add(b"mine\n")
+    lines.begin(lease(2))
+    assert lines.last() == ()
+    assert sent(lines) == []
+
+
 def test_lines_are_numbered_without_gap_and_each_is_sent_once() -> None:
     lines = ChildOutput()
     lines.begin(lease(1))
