@@ -1,5 +1,6 @@
 """The policies in infra/aws: a set-up, a worker and a server can do their work, and use all that they are allowed."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,3 +113,18 @@ def _care(role: Role, url: str, home: Path) -> None:
     for words in (("watch", "--once", "s3://films/2026"), ("ls",), ("verify",), ("gc",), ("jobs", "ls")):
         rushes(home, url, *words)
     assert role.refused == []
+
+
+def test_a_worker_that_may_not_read_the_original_makes_a_dead_letter_at_once(account: Running, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with guarded(account.url) as (role, url):
+        role.take("setup", "worker", "server")
+        rushes(home, url, "add", "s3://films/2026/one.mp4", "--only", "probe", "--again", "7")
+        role.take("worker")
+        role.statements = [s for s in role.statements if s["Sid"] != "Originals"]
+        argv = [sys.executable, "-m", "rushes", "--home", str(home), "worker", "--until-idle", "--slots", "1", "--json"]
+        env = {f"RUSHES_{name.upper()}": value for name, value in settings(url).items()}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=DEADLINE)
+        assert done.returncode == 3, done.stdout + done.stderr
+        (told,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["message_type"] == "task"]
+        assert (told["outcome"], told["level"], told["why"].partition(":")[0]) == ("dead", "error", "StoreRefuses")
