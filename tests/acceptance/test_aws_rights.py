@@ -24,9 +24,9 @@ RARE = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """An emulator of its own: the names in the policies are fixed."""
+    """An empty emulator: the names in the policies are fixed."""
     running = ministack(tmp_path_factory.mktemp("account"))
     s3 = boto3.client("s3", **client(running.url))
     for bucket in ("footage", "films", "private"):
