@@ -105,3 +105,44 @@ def test_work_that_requires_every_layer_is_refused_without_one(tmp_path: Path) -
     assert done.returncode == 2, done.stderr
     assert "layers of the sandbox are missing: network (Function not implemented)" in done.stderr
     assert "SandboxMissing" in done.stderr
+
+
+SRC = str(Path(seccomp.__file__).parents[3])
+PYTHON = "/usr/bin/python3"  # one that every user can read, if there is one
+LOOK = f"""
+import os, sys
+from pathlib import Path
+from rushes.worker.sandbox import Confinement, confine
+if sys.argv[1:] == ["user"]:
+    os.setgroups([]); os.setresgid(*[{privileges.NOBODY}] * 3); os.setresuid(*[{privileges.NOBODY}] * 3)
+layers = confine(Confinement(mode="require"), Path())
+Path("made").write_text("here")
+refused = 0
+for path in ("/etc/passwd", "/tmp/mine"):
+    try:
+        open(path, "a").close()
+    except PermissionError:
+        refused += 1
+print(os.getuid(), refused, layers.get("user", "none"), Path("/proc/self/net/dev").read_text().count(":"))
+"""
+
+
+def is_usable(python: str) -> bool:
+    if os.geteuid() != 0 or not Path(python).exists():
+        return False
+    new = [python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+    return subprocess.run(new, check=False).returncode == 0 and privileges.can_live_as(privileges.NOBODY, [SRC])
+
+
+@pytest.mark.parametrize(("who", "layer"), [("root", "on"), ("user", "none")])
+@pytest.mark.skipif(not is_usable(PYTHON), reason="there is no Python that another user can read, or this is not root")
+def test_root_and_a_user_without_rights_both_get_every_layer(tmp_path: Path, who: str, layer: str) -> None:
+    """The folder above the scratch is closed to the user that root becomes."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(mode=0o700)
+    if who == "user":
+        os.chown(scratch, privileges.NOBODY, privileges.NOBODY)
+    argv = [PYTHON, "-P", "-c", LOOK, who]
+    done = subprocess.run(argv, cwd=scratch, env={"PYTHONPATH": SRC}, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [str(privileges.NOBODY), "2", layer, "1"], done.stderr
+    assert (scratch / "made").stat().st_uid == privileges.NOBODY
