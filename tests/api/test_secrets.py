@@ -65,7 +65,7 @@ def test_a_bug_report_has_no_secret(home: Path, monkeypatch: pytest.MonkeyPatch)
     def bug(*_: object) -> None:
         raise RuntimeError(f"could not parse {SETTINGS['hints']}, nor {unquote(SECRET)}") from ValueError(SECRET)
 
-    monkeypatch.setattr("rushes.surfaces.cli.commands.about.DownloadView", bug)
+    monkeypatch.setattr("rushes.engines.models.store.ModelStore.pull", bug)
     for args in (["models", "pull"], ["models", "pull", "--verbose"], ["models", "pull", "--json"]):
         shown = CliRunner().invoke(main, ["--home", str(home), *args])
         assert shown.exit_code == 1
