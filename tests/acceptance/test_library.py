@@ -245,3 +245,9 @@ def test_a_folder_has_an_estimate_as_soon_as_its_first_film_is_opened(library: L
     assert 0 < opened[0].remaining[0] < opened[0].remaining[1]
     assert seen[-1].remaining == (0.0, 0.0)
     assert all(s.worked > 0 for s in seen[-1].snapshots)
+
+
+def test_a_forecast_of_a_whole_archive_plans_no_more_than_some_hours(library: Library) -> None:
+    day, year = (library.forecast("searchable", hours * 3600, (1920, 1080)) for hours in (24, 24 * 365))
+    assert year.seconds == pytest.approx([seconds * 365 for seconds in day.seconds], rel=0.01)
+    assert year.size == pytest.approx(day.size * 365, rel=0.01)

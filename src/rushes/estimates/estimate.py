@@ -22,6 +22,7 @@ from rushes.plan.schedule import PlannedWork, makespan
 Work = Callable[[Sequence[IntakeResult]], None]  # does the jobs here and now
 KIND = "estimate"  # of the records that keep them
 MS = Fraction(1, 1000)
+PLANNED_SECONDS = 4 * 3600  # of film, that a forecast plans; longer ones are so many of these
 START_SECONDS = 0.8  # until the slots of a run have started
 NO_PROBE = '{"results": {}}'  # what a plan needs of a probe that is only imagined
 
@@ -34,6 +35,12 @@ class FilmCost:
     stages: dict[str, Range]
     size: int  # bytes that will be kept
     unknown: tuple[str, ...]  # stages that are not in it: nothing is known of them on this machine
+
+    def times(self, factor: float) -> "FilmCost":
+        """So many such films, one after the other."""
+        low, high = self.seconds
+        stages = {stage: (a * factor, b * factor) for stage, (a, b) in self.stages.items()}
+        return FilmCost((low * factor, high * factor), stages, int(self.size * factor), self.unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +129,10 @@ def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], m
         Refused: there is no such recipe.
     """
     spec = job_spec(home, Fingerprint("", 0, 0), JobRequest(recipe=recipe))
-    facts = _film(seconds, pixels, spec.chunk_seconds)
+    times = max(1.0, seconds / PLANNED_SECONDS)
+    facts = _film(seconds / times, pixels, spec.chunk_seconds)
     model = model_of(home, spec.stages, spec.profile, machine)
-    return _film_cost(home, model, spec.stages, _planned(home, spec, facts), Footage.of(facts))
+    return _film_cost(home, model, spec.stages, _planned(home, spec, facts), Footage.of(facts)).times(times)
 
 
 def model_of(home: Home, stages: Iterable[str], profile: str, machine: str) -> CostModel:
