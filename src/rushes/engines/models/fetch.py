@@ -118,13 +118,19 @@ def hub_folder(id: str) -> str:
     return id.replace("/", "--")
 
 
-def download_from_hub(id: str, into: Path) -> None:
-    """Fetch a model into an empty folder. Raises RegistryAway if the hub is unreachable or has no such model."""
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - takes half a second
+def download_from_hub(id: str, into: Path, revision: str = "") -> str:
+    """Fetch a model into an empty folder, at a revision or at the newest; the commit that it was.
+
+    Raises:
+        RegistryAway: the hub is unreachable or has no such model.
+    """
+    from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415 - takes half a second
 
     try:
-        snapshot_download(id, local_dir=into, allow_patterns=_WANTED)
+        commit = revision or str(HfApi().model_info(id).sha)  # named before anything is fetched: one state of all files
+        snapshot_download(id, revision=commit, local_dir=into, allow_patterns=_WANTED)
     except Exception as e:
         hint = "Check the network, or copy the folder here and give its path in the settings."
         raise RegistryAway(f"could not fetch {id} from the hub ({type(e).__name__})", hint) from e
     shutil.rmtree(into / ".cache", ignore_errors=True)
+    return commit

