@@ -20,11 +20,19 @@ SHM = Path("/dev/shm")
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[Running]:
+def server_of_rows() -> Iterator[Running]:
     with tempfile.TemporaryDirectory(dir=SHM if SHM.is_dir() else None) as folder:
         running = postgres.start(Path(folder))
         yield running
         running.stop()
+
+
+@pytest.fixture
+def database(server_of_rows: Running) -> Running:
+    """An empty one: a store belongs to the results of one home."""
+    with psycopg.connect(server_of_rows.url, autocommit=True) as db:
+        db.execute("DROP SCHEMA IF EXISTS rushes, rushes_index CASCADE")
+    return server_of_rows
 
 
 @pytest.fixture
