@@ -40,7 +40,7 @@ REAL = random.Random(SEED).sample(
 CONFINED = "auto"  # toys write outside, real stages do not
 Reference = tuple[Film, Audit, Visits]
 # A slow machine looks, renews and tells more often than a quick one; each run passes these points so often.
-CERTAIN = {"ledger.renew": 1, "ledger.sweep": 1, "ledger.claim": 6, "hint": 3, "publish": 1}
+CERTAIN = {"ledger.renew": 1, "ledger.sweep": 1, "ledger.claim": 6, "hint": 3, "publish": 1, "records.put": 1}
 
 
 def two_thirds(point: str, points: Visits) -> int:
