@@ -34,8 +34,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ledger/dynamodb": (f"{_LEDGER} tests/unit/ledger -k dynamodb", "tests/contract/test_dynamodb*.py"),
     "worker": ("tests/unit/worker", "tests/acceptance/test_steering.py tests/acceptance/test_poison.py"),
     "jobs": ("tests/unit/jobs", "tests/acceptance/test_maintenance.py tests/api/test_deleting.py tests/unit/library"),
-    "blobs": ("tests/unit/blobs tests/contract/test_blobs*.py -k not s3", "tests/contract/test_blobs*.py -k s3"),
-    "blobs/s3": ("tests/contract/test_blobs*.py -k s3",),
+    "blobs": ("tests/unit/blobs tests/contract/test_blobs*.py -k not ministack",),
+    "blobs/s3": ("tests/contract/test_blobs*.py -k not memory and not folder",),
     "index": (
         "tests/unit/index tests/contract/test_index.py -k not postgres",
         "tests/acceptance/test_search_library.py",
