@@ -118,6 +118,10 @@ def test_the_documents_form_says_which_3d_is_wanted(server: Serving, mode: str, 
     assert "size" in server.http.post("/jobs", data={"mode": mode}, headers=program).json()["hint"]
 
 
+def test_recipes_are_told_for_films_of_up_to_24_hours(server: Serving) -> None:
+    assert server.http.get("/api/v1/recipes?seconds=86401").status_code == 422
+
+
 def test_a_program_learns_what_can_be_wanted_and_asks_more_of_a_video(developed: Serving) -> None:
     recipes = {one["name"]: one for one in developed.get("/api/v1/recipes?seconds=60")}
     assert recipes["searchable"]["usual"]

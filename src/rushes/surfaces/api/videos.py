@@ -26,7 +26,7 @@ LOOKS = 1000  # entries that a check looks at
 recipes = APIRouter(tags=["recipes"])
 Profile = Literal["", "fast", "balanced", "high_quality"]
 HOUR = 3600.0
-Seconds = Annotated[float, Query(ge=0, le=10**7, allow_inf_nan=False, description="of film")]
+Seconds = Annotated[float, Query(ge=0, le=86_400, allow_inf_nan=False, description="of film")]
 Pixels = Annotated[int, Query(ge=1, le=20_000)]
 
 MOST_RUNS = 500
