@@ -58,8 +58,11 @@ class MeteredReader:
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to an offset."""
-        return self._file.seek(offset, whence)
+        """Go to an offset; -1 where there is none, as a broken header may ask."""
+        try:
+            return self._file.seek(offset, whence)
+        except (OSError, ValueError):
+            return -1
 
     def tell(self) -> int:
         """The offset of the next byte."""

@@ -119,6 +119,12 @@ def test_a_file_that_is_read_again_and_again_is_refused(tmp_path: Path) -> None:
             reader.read(4096)
 
 
+def test_an_offset_before_the_beginning_is_an_answer_not_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(1000))
+    with (tmp_path / "x").open("rb") as file:
+        assert MeteredReader(file, Budget(10, 2500)).seek(-5) == -1
+
+
 def test_what_a_probe_reads_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = plain(tmp_path / "x.mp4", 2, noise=30)
     monkeypatch.setattr(budgets.Budget, "of", lambda _size: Budget(60, 1000))
