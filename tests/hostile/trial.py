@@ -161,7 +161,7 @@ def _compared(path: Path, facts: VideoFacts, spans: list[Span], expect: Expectat
 
 
 def _undivided(path: Path, start: int) -> Shown:
-    with av.open(str(path)) as container:
+    with av.open(str(path), metadata_errors="replace") as container:
         stream = container.streams.best("video")
         assert isinstance(stream, av.VideoStream)
         stream.codec_context.thread_count = 1
