@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,11 +57,17 @@ def outputs(home: Home) -> dict[str, str]:
     for key in home.blobs.keys("results/"):
         doc = json.loads(read_document(home.blobs, key) or b"{}")
         doc.pop("provenance", None)
+        doc.pop("key", None)  # it is the name
         found[key] = hashlib.sha256(json.dumps(doc, sort_keys=True).encode()).hexdigest()
     for name in home.blobs.keys(""):
         if not name.startswith(("results/", "blobs/", MARK)):
             found[name] = hashlib.sha256(read_document(home.blobs, name) or b"").hexdigest()
     return found
+
+
+def by_content(outputs: Mapping[str, str]) -> dict[str, str]:
+    """The same with results named by what they hold: on another set-up the question names another site."""
+    return {f"results/{sha}" if name.startswith("results/") else name: sha for name, sha in outputs.items()}
 
 
 def _events(ledger: Ledger, job: str, tasks: set[str]) -> tuple[Counter[EventType], list[str]]:

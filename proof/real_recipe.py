@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 from tests.acceptance.conftest import VOICE, draw, sights
 
-from proof.audit import Audit, audit
+from proof.audit import Audit, audit, by_content
 from proof.kills import Film, differences, drive, held_leases, spawned, undisturbed
 from proof.setups import Servers, servers
 
@@ -124,7 +124,7 @@ def kill_run(folder: Path, film: Film, subject: Subject, chance: random.Random, 
         code, said = drive(folder, film, spawned)
     found = audit(folder / "home")
     bad = [*([f"exit {code}: {said[-500:]}"] if code else []), *found.bad]
-    bad += differences(subject.reference.outputs, found.outputs)
+    bad += differences(by_content(subject.reference.outputs), by_content(found.outputs))
     if not bad:
         shutil.rmtree(folder)
     return bad

@@ -14,12 +14,14 @@ from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
 from rushes.estimates.estimate import forget_estimate
+from rushes.estimates.time_left import LearntTimes
 from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
 from rushes.library.work.progress import JobsProgress
 from rushes.library.work.workers import HomeWorker
 from rushes.plan.planner import results_of
+from rushes.plan.schedule import PlannedWork
 from rushes.wiring.workers import worker
 from rushes.worker.inputs import Input, OutboxEntryWritten
 from tests.acceptance.conftest import draw
@@ -235,16 +237,29 @@ def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(librar
     assert library.expected(job) is None
 
 
-def test_a_folder_has_an_estimate_as_soon_as_its_first_film_is_opened(library: Library, tmp_path: Path) -> None:
+def test_a_folder_has_one_estimate_and_at_the_end_nothing_is_left(library: Library, tmp_path: Path) -> None:
     for seconds in (3, 4, 5):
         film(tmp_path, f"{seconds}.mp4", seconds)
     seen = [p for p in library.running([tmp_path], SMALL, slots=1) if isinstance(p, JobsProgress)]
-    opened = [p for p in seen if any(s.left for s in p.snapshots)]
-    assert any(not s.job.facts for s in opened[0].snapshots), "others are still to be opened"
-    assert opened[0].remaining
-    assert 0 < opened[0].remaining[0] < opened[0].remaining[1]
+    known = [p.remaining for p in seen if p.remaining and any(p.remaining)]
+    assert known
+    assert all(0 < low < high for low, high in known)
     assert seen[-1].remaining == (0.0, 0.0)
     assert all(s.worked > 0 for s in seen[-1].snapshots)
+
+
+def test_a_film_that_is_not_opened_yet_counts_by_its_size(library: Library, tmp_path: Path) -> None:
+    (first,) = library.run([film(tmp_path, "first.mp4")], SMALL).jobs
+    (waiting,) = library.add([film(tmp_path, "second.mp4", 5)], SMALL)
+    times = LearntTimes(library.home, "none", 1)
+    assert waiting.job
+    assert times.left(waiting.job, {}, {}) is None, "nothing to compare it with"
+    opened = times.left(first, {"a": (PlannedWork("a", "develop", 60.0), 1.0)}, {})
+    guess = times.left(waiting.job, {}, {})
+    assert opened
+    assert guess
+    assert guess.slot_seconds > opened.slot_seconds > 0, "it is the larger file"
+    assert times.together([opened, guess])
 
 
 def test_a_forecast_of_a_whole_archive_plans_no_more_than_some_hours(library: Library) -> None:

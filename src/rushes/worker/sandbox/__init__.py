@@ -100,9 +100,11 @@ def _leave_root(paths: Sequence[str]) -> None:
 
 
 def _interpreter() -> list[str]:
-    """Where Python and its packages are."""
+    """Where Python and its packages are, also those that are links to another place."""
     places = (sys.prefix, sys.base_prefix, sys.pycache_prefix, *sys.path)
-    return sorted({os.path.abspath(place) for place in places if place and Path(place).exists()})  # noqa: PTH100
+    found = {os.path.abspath(place) for place in places if place and Path(place).exists()}  # noqa: PTH100
+    packages = [place for place in map(Path, sys.path) if place.name == "site-packages" and place.is_dir()]
+    return sorted(found | {str(one.resolve()) for place in packages for one in place.iterdir() if one.is_symlink()})
 
 
 def _access(readable: Sequence[str], programs: Sequence[str]) -> list[tuple[str, int]]:
