@@ -20,6 +20,9 @@ def checked_blob_key(owner: str, sha256: str) -> str:
     return blob_key(owner, sha256)
 
 
+RESERVED_FOLDERS = ("blobs", "results", "clearing", "input", "jobs", "segments")  # what the store writes itself
+
+
 def checked_key(key: str) -> str:
     """The key itself, if it may name a document or a published file. Raises Refused."""
     if not _is_key(key):

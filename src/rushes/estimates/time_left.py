@@ -77,8 +77,9 @@ class LearntTimes:
         rates = [film.whole / film.footage.size for film in self._films.values() if film.footage.size and film.whole]
         if not rates:
             return None
-        seconds = median(rates) * JobSpec.from_text(job.payload).source.size
-        return TimeLeft((seconds / 3, seconds * 3), {}, seconds / self._slots, seconds)
+        slot_seconds = median(rates) * JobSpec.from_text(job.payload).source.size
+        seconds = slot_seconds / self._slots
+        return TimeLeft((seconds / 3, seconds * 3), {}, seconds, slot_seconds)
 
 
 def _seconds(film: _Film, item: PlannedWork) -> float:

@@ -112,7 +112,7 @@ class JobWatcher:
         """Again, if the last time is a while ago."""
         if job.state in FINAL:
             self._left = None
-        elif time.monotonic() - self._estimated >= ESTIMATE_SECONDS:
+        elif self._left is None or time.monotonic() - self._estimated >= ESTIMATE_SECONDS:
             done = {id for stage in self._stages.values() for id in stage.done}
             left = {id: (work, 1.0 - progress.get(id, 0.0)) for id, work in self._work.items() if id not in done}
             self._left = self._estimator.left(job, left, {name: s.measured for name, s in self._stages.items()})

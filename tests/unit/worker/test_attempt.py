@@ -158,7 +158,15 @@ def test_the_size_of_a_blob_is_what_was_stored(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["results/me/aa/{key}.json", "videos/proxy/vid_other/index.m3u8", "{video}", "a/{video}"]
+    "name",
+    [
+        "results/me/aa/{key}.json",
+        "videos/proxy/vid_other/index.m3u8",
+        "{video}",
+        "a/{video}",
+        "clearing/me/{video}/x.json",
+        "a/b/c/{video}/x",
+    ],
 )
 def test_a_slot_publishes_names_of_its_own_video_only(desk: Desk, name: str) -> None:
     blob = desk.borrowed.put("me", b"small")
@@ -170,6 +178,15 @@ def test_a_slot_does_not_say_where_the_original_is(desk: Desk) -> None:
     blob = desk.borrowed.put("me", b"small")
     with pytest.raises(NeverWorks, match="another original"):
         desk.commit(desk.artifact(blob), source={"path": "/etc/shadow", "size": 1, "mtime_ns": 1})
+
+
+def test_a_file_that_a_slot_can_name_but_not_read_is_not_stored_for_it(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"of the worker")
+    for flags in (os.O_PATH, os.O_WRONLY):
+        named = os.open(tmp_path / "secret", flags)
+        with pytest.raises(NeverWorks, match="can read"):
+            desk.client.ask("put", named, owner="me")
+        os.close(named)
 
 
 def test_only_files_can_be_stored(desk: Desk) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushes.blobs.documents import read_document
+from rushes.blobs.key_rules import RESERVED_FOLDERS
 from rushes.blobs.manifests import parse_manifest, read_manifest
 from rushes.blobs.port import Blob, Blobs
 from rushes.domain.errors import BadMedia, DamagedBlob, NeverWorks
@@ -152,10 +153,15 @@ class Attempt:
     def _artifact(self, named: Artifact) -> Artifact:
         if self._sizes.get(named.sha256) != named.size:
             raise NeverWorks(f"{named.name} is none of this task's blobs", "Fix the stage.")
-        if named.publish is not None and self._video not in named.publish.split("/")[1:-1]:
+        if named.publish is not None and not self._may_publish(named.publish):
             hint = "Published names look like folder/VIDEO/name."
             raise NeverWorks(f"{named.publish[:80]!r} is not a name of this video", hint)
         return named
+
+    def _may_publish(self, name: str) -> bool:
+        """Whether a name has the video's id behind a folder or two, none of them a folder of the store itself."""
+        folder, *rest = name.split("/")
+        return folder not in RESERVED_FOLDERS and self._video in rest[:2] and rest[-1] != self._video
 
     def _facts(self, noted: dict[str, JSON]) -> dict[str, JSON]:
         """A slot does not say where the original is: of a promised one it is what came, of any other nothing."""

@@ -1,6 +1,7 @@
 """The worker's side: answers what the slot asks about the task that it runs, and about no other."""
 
 import contextlib
+import fcntl
 import os
 import socket
 import stat
@@ -65,7 +66,12 @@ class BrokerService:
 
 
 def _file(given: int) -> Path:
-    """What the slot passed, as a file to store: the very file that it could open, whatever has its name by now."""
-    if not stat.S_ISREG(os.fstat(given).st_mode):
-        raise NeverWorks("only a file can be stored")
+    """What the slot passed, as a file to store: the very file that it could read, whatever has its name by now.
+
+    A descriptor that only names a file (O_PATH) proves no right to read it, and the worker must not lend its own.
+    """
+    flags = fcntl.fcntl(given, fcntl.F_GETFL)
+    readable = not flags & os.O_PATH and flags & os.O_ACCMODE != os.O_WRONLY
+    if not readable or not stat.S_ISREG(os.fstat(given).st_mode):
+        raise NeverWorks("only a file that the slot can read can be stored")
     return Path(f"/proc/self/fd/{given}")
