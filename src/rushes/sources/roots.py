@@ -39,7 +39,7 @@ def bounded(
             yield SkippedFile(entry.path, told, cause=OverLimit(told, "Name its folders one by one, or: rushes watch"))
             return
         if isinstance(entry, FoundFile) and roots and not is_below(entry.path, roots):
-            yield SkippedFile(entry.path, "it is elsewhere", cause=outside())
+            yield SkippedFile(entry.path, "it is outside the configured sources", cause=outside())
         else:
             yield entry
 

@@ -11,7 +11,7 @@ from rushes.ledger.port import Ledger
 from rushes.telemetry import log
 from rushes.worker.inputs import TaskFailed
 
-BLIND = "an original is missing here: others look for it"
+BLIND = "an original is missing here; left to other machines for a minute"
 BLIND_SECONDS = 60.0  # for which the lanes of a site are left to the others of it
 
 

@@ -52,7 +52,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "backup": ("maintenance", "Copy the home, even while it is in use."),
         "restore": ("maintenance", "Create a home from a backup."),
         "index": ("maintenance", "Update the search index, or fill it from sidecar files."),
-        "migrate": ("maintenance", "Change the store where older versions could not go on with it."),
+        "migrate": ("maintenance", "Upgrade the store in ways that older versions cannot work with."),
         "reindex": ("maintenance", "Rebuild the search index from the results."),
         "models": ("about", "List, download, check and time the models on this machine."),
         "doctor": ("about", "Check this machine and this home."),

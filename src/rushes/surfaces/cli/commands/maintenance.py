@@ -151,7 +151,7 @@ def restore(session: Session, folder: str) -> None:
 @command("migrate", "rushes migrate --check", "rushes migrate")
 @click.option("--check", is_flag=True, help="Only say what would change; exit 1 if anything would.")
 def migrate(session: Session, check: bool) -> int:
-    """Change the store for this version where older versions could not go on with it.
+    """Upgrade the store in ways that older versions cannot work with.
 
     Changes that only add something are made by themselves while older workers go on. This command is for the others:
     stop older workers and servers first, and make a backup.
