@@ -232,9 +232,9 @@ def locked(path: Path, patience: float | None = None) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def locked_or_refused(path: Path, refusal: RushesError) -> Iterator[None]:
-    """Hold a lock file, or raise if another process has it; it is let go with the process."""
-    with locked(path, 0.0) as mine:
+def locked_or_refused(path: Path, refusal: RushesError, patience: float = 0.0) -> Iterator[None]:
+    """Hold a lock file, or raise if another process has it for so many seconds; it is let go with the process."""
+    with locked(path, patience) as mine:
         if not mine:
             raise refusal
         yield

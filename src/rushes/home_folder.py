@@ -19,8 +19,8 @@ from rushes.telemetry import log
 RESTORING = ".restoring"  # the mark of a home whose restore is not finished
 _OTHERS, _WRITE = 0o077, 0o022
 _OURS = re.compile(
-    r"(files|copies|scratch|logs|uploads|sample|rushes\.toml|.+\.embeddings|\.care\.lock|\.restoring"
-    r"|(ledger|records|index)\.sqlite.*)"
+    r"(files|copies|scratch|logs|uploads|sample|rushes\.toml|.+\.embeddings|.+\.lock|\.restoring"
+    r"|.+\.sqlite.*)"
 )  # in a home that is not called .rushes, and may hold films as well
 
 

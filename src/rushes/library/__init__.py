@@ -20,7 +20,7 @@ from rushes.files import local_path
 from rushes.home import Home, machine, version
 from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, unseen_by_workers
-from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock
+from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, BackupReport, backup, maintenance_lock
 from rushes.jobs.maintenance.gc import GcProgress, GcReport
 from rushes.jobs.maintenance.verify import EVERYTHING, Damage, Selection, VerifyProgress, VerifyReport
 from rushes.library.clips import Clip, ClipRequest, Clips
@@ -282,7 +282,7 @@ class Library:
         """Clear what is no longer needed; workers do the same by themselves, a little at a time."""
         from rushes.library.retention import begin_round, tidy
 
-        with maintenance_lock(self.home.folder):
+        with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
             round, file = begin_round(self.home, "gc")
             while round.step():
                 on_progress(round.progress)
@@ -293,7 +293,7 @@ class Library:
 
     def backup(self, to: Place) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
-        with maintenance_lock(self.home.folder):
+        with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
             snapshots = self.home.stores.snapshots(self.home.ledger, self.home.records)
             made = backup(self.home.folder, self.home.blobs, local_path(to), snapshots, folder_blobs)
         home_folder.remember(local_path(to))

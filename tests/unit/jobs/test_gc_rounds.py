@@ -1,5 +1,8 @@
 """gc and verify over much: a step at a time, on with what was cut short, and history that is too old."""
 
+import hashlib
+import stat
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +101,33 @@ def test_a_blob_that_is_stored_again_during_a_round_is_young(world: World) -> No
     while round.step():
         pass
     assert world.blobs.stat("me", old.sha256)
+
+
+@pytest.mark.parametrize("paused_in", ["manifests", "blobs"])
+def test_what_is_finished_during_a_round_stays_however_long_the_round_pauses(
+    world: World, monkeypatch: pytest.MonkeyPatch, paused_in: str
+) -> None:
+    """The machine sleeps for days after the manifests were read: what they did not name yet is old by now."""
+    left, pause, wall = world.blobs.put("me", b"left by a killed attempt"), 5 * 86400.0, time.time
+    world.blobs._stored[blob_key("me", left.sha256)] -= 7200.0
+    file = WorkFile(None)
+    round = round_of(world, file, replace(RULES, young_seconds=3600.0))
+    while round.progress.phase != paused_in or (paused_in == "manifests" and file.get("cursor") != "ff"):
+        round.step()
+    world.submit("late", "aa-clip")
+    for key in world.blobs._stored:
+        world.blobs._stored[key] -= pause
+    monkeypatch.setattr(time, "time", lambda: wall() + pause)
+    while round.step():
+        pass
+    assert world.blobs.stat("me", hashlib.sha256(b"aa-clip").hexdigest())
+    assert world.blobs.stat("me", left.sha256) is None, "what was old before the manifests were read goes"
+
+
+def test_a_work_file_is_its_owners_alone(tmp_path: Path) -> None:
+    file = WorkFile(tmp_path / "gc.sqlite", "me")
+    file.close()
+    assert stat.S_IMODE((tmp_path / "gc.sqlite").stat().st_mode) == 0o600
 
 
 def test_events_go_after_their_days_and_the_rest_of_the_job_stays(world: World) -> None:

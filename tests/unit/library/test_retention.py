@@ -1,14 +1,17 @@
 """Retention by workers: one at a time clears up, its place is taken when it dies, and a round comes once a day."""
 
 import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from rushes.home import Home
 from rushes.jobs.maintenance.backup import maintenance_lock
+from rushes.library import Library
 from rushes.library.retention import EVERY_SECONDS, LEASE_SECONDS, REST_SECONDS, ROUND, Retention
 from rushes.wiring import open_home
 
@@ -101,3 +104,17 @@ def test_nothing_is_cleared_while_a_backup_is_made(home: Home) -> None:
     assert home.blobs.stat(home.owner, sha256)
     steps(one)
     assert home.blobs.stat(home.owner, sha256) is None
+
+
+BY_HAND: dict[str, Callable[[Library, Path], object]] = {
+    "gc": lambda library, _to: library.gc(),
+    "backup": lambda library, to: library.backup(to),
+}
+
+
+@pytest.mark.parametrize("command", BY_HAND)
+def test_a_command_by_hand_waits_for_the_step_of_a_worker(command: str, tmp_path: Path) -> None:
+    with Library(tmp_path / ".rushes") as library, ExitStack() as step:
+        step.enter_context(maintenance_lock(library.home.folder))
+        threading.Timer(0.1, step.close).start()
+        BY_HAND[command](library, tmp_path / "backup")

@@ -164,6 +164,17 @@ def test_a_home_that_others_could_read_is_closed_with_a_word(tmp_path: Path) -> 
     assert open_to_others(home) == []
 
 
+def test_a_home_of_another_name_is_closed_with_all_that_work_and_care_leave_in_it(tmp_path: Path) -> None:
+    home = tmp_path / "archive"
+    Library(home).close()
+    for name in ("gc.sqlite", "gc.sqlite-journal", "retention.sqlite", "verify.sqlite", "uploads.lock"):
+        (home / name).touch()
+    for path in (home, *home.iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    Library(home).close()
+    assert open_to_others(home) == []
+
+
 def test_films_beside_the_parts_of_a_home_keep_their_modes(tmp_path: Path) -> None:
     (tmp_path / "film.mp4").write_bytes(b"film")
     (tmp_path / "film.mp4").chmod(0o644)

@@ -29,6 +29,7 @@ SEAL = "backup.json"  # written last: without it a folder is not a backup
 SNAPSHOT = "snapshot-"  # what the seal names: a new folder for each backup
 FILES = "files"  # the backup's own blob store
 SETTINGS = "rushes.toml"
+PATIENCE_SECONDS = 60.0  # of a command by hand: workers that clear up let go of the lock after each step
 
 OpenBlobs = Callable[[Path], Blobs]
 
@@ -142,11 +143,11 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-def maintenance_lock(home: Path) -> contextlib.AbstractContextManager[None]:
-    """Hold the home's lock; it is let go with the process.
+def maintenance_lock(home: Path, patience: float = 0.0) -> contextlib.AbstractContextManager[None]:
+    """Hold the home's lock, waiting at most so many seconds; it is let go with the process.
 
     Raises:
         Refused: somebody else clears up or makes a backup now.
     """
     no = Refused("gc or a backup is already running in this home", "Wait until it is finished.")
-    return locked_or_refused(home / ".care.lock", no)
+    return locked_or_refused(home / ".care.lock", no, patience)

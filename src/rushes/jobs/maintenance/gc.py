@@ -5,6 +5,7 @@ What has been seen is kept in a work file, so that memory stays flat and a gc th
 
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -178,6 +179,8 @@ class GcRound:
 
     def _read_manifests(self, cursor: str) -> str:
         """Note the files that the manifests of a folder name; clear what a slot finished after its job was deleted."""
+        if not cursor:  # what is finished from now on may not be among the named
+            self._file.set(named_since=str(time.time()))
         part = cursor or "00"
         found = _manifests(self._blobs, self._blobs.keys(f"results/{self._owner}/{part}/"))
         left = {m.key for m in self._named(found) if m.provenance.run_id in self._rules.gone}
@@ -189,16 +192,23 @@ class GcRound:
 
     def _sweep_blobs(self, cursor: str) -> str:
         """Drop blobs of a folder that no manifest names: leftovers of killed attempts, and of what was set aside."""
-        part, young = cursor or "00", self._rules.young_seconds
+        part = cursor or "00"
         keys = {parse_blob_key(key)[1]: key for key in self._blobs.keys(f"blobs/{self._owner}/{part}/")}
         named = self._file.find("named", [sha256[:_NAMED] for sha256 in keys])
         for sha256, key in keys.items():
             found = self._blobs.stat(self._owner, sha256) if sha256[:_NAMED] not in named else None
-            if found and found.age >= young and self._blobs.delete(key, older=young):
+            if not found or found.age < (young := self._young_seconds()):  # asked for each: a machine may sleep
+                continue
+            if self._blobs.delete(key, older=young):
                 self._file.count(files=1, bytes=found.size)
         return _part_after(part)
 
     # Parts of phases
+    def _young_seconds(self) -> float:
+        """A blob that is younger may belong to work in progress, now or when the manifests were read."""
+        since = max(0.0, time.time() - float(self._file.get("named_since") or 0))
+        return self._rules.young_seconds + since
+
     def _sort(self, job: Job) -> None:
         if job.id not in self._rules.gone:
             sorted_ = sort_job(job, all_tasks(self._ledger, job.id), self._rules, self._now)

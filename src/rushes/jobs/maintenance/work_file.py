@@ -2,10 +2,13 @@
 
 import contextlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+
+from rushes.files import open_private
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS mark (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -40,6 +43,9 @@ class WorkFile:
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
+        if self._path:
+            with contextlib.suppress(OSError):  # it is there, or SQLite says what is wrong
+                os.close(open_private(self._path, os.O_RDWR | os.O_EXCL))
         db = sqlite3.connect(self._path or "", check_same_thread=False, isolation_level=None)
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
