@@ -19,6 +19,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
 from rushes.telemetry import log
+from rushes.worker.broker.answers import parse_answer
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.broker.failures import failure_of
 from rushes.worker.broker.service import BrokerService
@@ -138,20 +139,20 @@ class Child:
         except OSError as e:
             return self._on_message(self, {"type": "not_sent", "message": f"the slot took no task: {e.strerror or e}"})
 
-    def _received(self) -> JSON:
-        """The next message; the results of a task are those that were committed, whatever the child says."""
-        message = json.loads(self._connection.recv_bytes())
-        match message["type"]:
-            case "finished" if self.attempt:
-                return {**message, "results": self.attempt.results}
-            case "progress" | "failed":
-                return message
-        raise ValueError("a slot may not say this")
+    def _receive(self) -> None:
+        """Pass on the next message; the results of a task are those that were committed, whatever the child says."""
+        message = parse_answer(self._connection.recv_bytes())
+        if message and message["type"] == "finished":
+            if self.attempt is None:
+                raise ValueError("a slot has finished a task that it was not given")
+            message["results"] = self.attempt.results
+        if message:
+            self._on_message(self, message)
 
     def _listen(self) -> None:
         while True:
             try:
-                self._on_message(self, self._received())
+                self._receive()
             except (EOFError, OSError):
                 break
             except Exception:  # noqa: BLE001 - whatever it is: a slot that cannot be understood must end

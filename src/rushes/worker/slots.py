@@ -76,7 +76,7 @@ class Slots:
         if lease is None:
             return
         if message["type"] == "progress":
-            self._report(inputs.Progressed(lease.task, float(message["fraction"])))
+            self._report(inputs.Progressed(lease.task, message["fraction"]))
             return
         if message["type"] in ("finished", "failed"):
             child.output.end()
@@ -91,7 +91,7 @@ class Slots:
 def outcome(lease: Lease, message: JSON, killed: str, lines: tuple[str, ...]) -> inputs.Input:
     """What the last message of a child about a task means."""
     if message["type"] in ("finished", "adopted"):
-        finish = Finish(lease.task, lease.fence, message["results"], seconds=float(message["seconds"]))
+        finish = Finish(lease.task, lease.fence, message["results"], seconds=message["seconds"])
         return inputs.TaskFinished(finish)
     if message["type"] in ("failed", "refused"):
         failure = Failure(message["kind"], message["message"], message["hint"], message["verdict"], lines)

@@ -1,0 +1,31 @@
+"""What a slot says of its task, as far as it is believed."""
+
+import json
+import math
+
+from rushes.domain.keys import JSON
+
+_WEEK = 7 * 86400.0  # seconds of work; more is no measurement
+
+
+def parse_answer(data: bytes) -> JSON:
+    """A message of a slot with numbers that every store can hold; None for progress that is no number.
+
+    Raises:
+        ValueError, TypeError, KeyError, OverflowError: a slot may not say this.
+    """
+    said = json.loads(data)
+    match said["type"]:
+        case "progress":
+            fraction = float(said["fraction"])
+            return {"type": "progress", "fraction": _within(fraction, 1.0)} if math.isfinite(fraction) else None
+        case "finished":
+            seconds = float(said["seconds"])
+            return {"type": "finished", "seconds": _within(seconds, _WEEK) if math.isfinite(seconds) else 0.0}
+        case "failed":
+            return said
+    raise ValueError("a slot may not say this")
+
+
+def _within(number: float, most: float) -> float:
+    return min(max(number, 0.0), most)

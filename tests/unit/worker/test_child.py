@@ -1,0 +1,46 @@
+"""A slot that misbehaves on its lines to the worker: real processes, each a few lines of Python."""
+
+import queue
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.keys import JSON
+from rushes.domain.task import Lease
+from rushes.worker.broker.attempt import Attempt
+from rushes.worker.child import Child, ChildDeps
+
+BEGIN = "import os, sys, time; from multiprocessing.connection import Connection; line = Connection(int(sys.argv[3]))\n"
+Messages = Callable[[str], Iterator[JSON]]
+
+
+def no_attempt(lease: Lease) -> Attempt:
+    raise AssertionError(lease)
+
+
+@pytest.fixture
+def messages(tmp_path: Path) -> Messages:
+    """What the worker is told of a slot that runs this code, until it has exited."""
+
+    def run(code: str) -> Iterator[JSON]:
+        told = queue.Queue[JSON]()
+        argv = [sys.executable, "-S", "-c", BEGIN + code]
+        child = Child(ChildDeps(argv, lambda _: {}, tmp_path, no_attempt), lambda _, message: told.put(message))
+        try:
+            while True:
+                message = told.get(timeout=20)
+                yield message
+                if message["type"] == "exited":
+                    return
+        finally:
+            child.kill("closed")
+
+    return run
+
+
+def test_a_slot_that_says_nonsense_of_its_progress_is_heard_further(messages: Messages) -> None:
+    said = ["NaN", "0.5", "Infinity", "9"]
+    told = list(messages("".join(f'line.send_bytes(b\'{{"type": "progress", "fraction": {x}}}\')\n' for x in said)))
+    assert [m.get("fraction") for m in told] == [0.5, 1.0, None]
