@@ -10,22 +10,31 @@ from functools import cache
 from urllib.parse import quote, unquote, urlsplit
 
 HIDDEN = "***"
-_WORDS = "password|passwd|passphrase|pwd|secret|token|credential|signature|(?:api|access|account)[_-]?key"
-_NAMED = rf"[\w.-]*(?:{_WORDS})[\w.-]*"
+_WORDS = "password|passwd|passphrase|pwd|secret|token|credential|signature|cookie|(?:api|access|account)[_-]?key"
+_NAMED = rf"(?=[\w.-]*?(?:{_WORDS}))[\w.-]++"  # reads a name twice at most, however it is made
+_LAST_WORD = rf"(?:{_WORDS})(?:[_-]?key)?"
 _IN_QUERY = rf"(?:{_NAMED}|key|sig|auth|code|pass|sslkey)"
 _QUOTED = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
+_KEY_EDGE = r"-----{} [\w ]{{0,40}}PRIVATE KEY-----"
+_KEY_BEGIN, _KEY_END = _KEY_EDGE.format("BEGIN"), _KEY_EDGE.format("END")
+# What is found, and what is shown instead. No form may read the same characters again from many places: text of
+# strangers comes here, and a search that takes long stops the whole process.
 _FORMS = (
-    (r"-----BEGIN [^\n]*PRIVATE KEY-----[\s\S]*?(?:-----END [^\n]*PRIVATE KEY-----|\Z)", HIDDEN),
+    (rf"{_KEY_BEGIN}[\s\S]*?(?:{_KEY_END}|\Z)", HIDDEN),
     (r"(\bauthorization['\"]?\s*[:=]\s*['\"]?)(?:\w+\s+)?[^\s'\"]+", rf"\1{HIDDEN}"),
+    (rf"(\bcookie['\"]?[ \t]*:[ \t]*)(?:{_QUOTED}|[^\r\n]+)", rf"\1{HIDDEN}"),
     (r"(\bbearer\s+)[\w.~+/=-]{8,}", rf"\1{HIDDEN}"),
-    (r"([a-z][a-z0-9+.-]*://[^\s:@/]*):\S*@", rf"\1:{HIDDEN}@"),  # also passwords with @ and /
     (r"(https?://)[^\s:@/]+@", rf"\1{HIDDEN}@"),  # a token in the place of the user
-    (r"(https?://[^\s/]*\bhooks?\b[^\s/]*/)\S+", rf"\1{HIDDEN}"),
-    (r"(https?://[^\s/]+/)(?=\S*hooks?\b)\S+", rf"\1{HIDDEN}"),
+    (r"(https?://(?=[^\s/]*\bhooks?\b)[^\s/]*+/)\S+", rf"\1{HIDDEN}"),
     (rf"([?&;]{_IN_QUERY}=)\S+", rf"\1{HIDDEN}"),
     (rf"(['\"]{_NAMED}['\"]\s*:\s*)(?:{_QUOTED}|[^\s,}}]+)", rf"\1{HIDDEN}"),
-    (rf"(\b{_NAMED}\s*=\s*)(?:{_QUOTED}|\S+)", rf"\1{HIDDEN}"),
-)  # what is found, and what is shown instead
+    (rf"((?<![\w.-]){_NAMED}\s*=\s*)(?:{_QUOTED}|\S+)", rf"\1{HIDDEN}"),
+    (rf"({_LAST_WORD}[ \t]*:[ \t]*)(?:{_QUOTED}|[^\s:'\"]\S*)", rf"\1{HIDDEN}"),
+    (rf"((?<![\w.-])--[\w-]{{0,40}}{_LAST_WORD}['\"]?,?[ \t]+)(?:{_QUOTED}|[^\s'\"-]\S*)", rf"\1{HIDDEN}"),
+)
+_LOGIN = re.compile(r"://[^:@/]*:")
+_HOST = re.compile(r"https?://[^/]+/", re.IGNORECASE)
+_HOOK = re.compile(r"hooks?\b", re.IGNORECASE)
 _USERINFO = re.compile(r"([a-z][a-z0-9+.-]*://[^\s:@/]*):(.*)@", re.IGNORECASE | re.DOTALL)
 _VALUES = re.compile(rf"(?:^|[?&;\s])(?:{_IN_QUERY})\s*=\s*({_QUOTED}|[^\s&]+)", re.IGNORECASE)
 _SECRET_NAME = re.compile(_NAMED, re.IGNORECASE)
@@ -36,9 +45,26 @@ def redact(text: str) -> str:
     """A text as it may be seen: every secret that is known, or that its form gives away, is hidden."""
     for secret in sorted(_known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
+    if "://" in text:
+        text = re.sub(r"\S+", lambda word: _hide_in_address(word[0]), text)
     for form, shown in _forms():
         text = form.sub(shown, text)
     return text
+
+
+def _hide_in_address(word: str) -> str:
+    """A password ends at the last @ of its word, for it may have @ and / as well; the path of a hook is a secret."""
+    before, at, after = word.rpartition("@")
+    if login := _LOGIN.search(before):
+        word = before[: login.end()] + HIDDEN + at + after
+    host = _HOST.search(word)
+    return word[: host.end()] + HIDDEN if host and _HOOK.search(word, host.end()) else word
+
+
+def is_within_key(text: str) -> bool:
+    """Whether a private key begins in this text and does not end in it."""
+    last = list(re.finditer(rf"{_KEY_BEGIN}|{_KEY_END}", text))[-1:]
+    return bool(last) and last[0][0].startswith("-----BEGIN")
 
 
 @cache

@@ -7,12 +7,14 @@ import collections
 import threading
 from collections.abc import Callable, Sequence
 
-from rushes.domain.redaction import redact
+from rushes.domain.redaction import is_within_key, redact
 from rushes.domain.task import Lease
 
 BEGIN, END = b"\x1e the attempt begins", b"\x1e the attempt is over"
 KEPT_LINES = 40
 FLOOD_LINES = 1000
+KEY_LINES = 300  # no private key is longer: one whose end is never printed hides no more than this
+KEY_BEGIN = "-----BEGIN PRIVATE KEY-----"
 END_SECONDS = 10.0  # a child that closed its own output never marks the end
 
 Send = Callable[[Lease, int, Sequence[str]], None]
@@ -28,6 +30,7 @@ class ChildOutput:
         self._over = threading.Event()
         self._lease: Lease | None = None
         self._next = 1
+        self._key_lines = 0  # how many more lines may belong to a private key
 
     def begin(self, lease: Lease) -> None:
         """What is printed from now on belongs to this attempt."""
@@ -35,11 +38,11 @@ class ChildOutput:
             self._last.clear()
             self._unsent.clear()
             self._over.clear()
-            self._lease, self._next = lease, 1
+            self._lease, self._next, self._key_lines = lease, 1, 0
 
     def add(self, raw: bytes) -> None:
         """A line was printed (blank ones are left out), or a marker."""
-        text = redact(raw.decode("utf-8", "replace").rstrip())
+        text = self._shown(raw.decode("utf-8", "replace").rstrip())
         with self._lock:
             if raw.startswith(END):
                 self._over.set()
@@ -49,6 +52,14 @@ class ChildOutput:
             elif text and not self._over.is_set():
                 self._last.append(text)
                 self._unsent.append(text)
+
+    def _shown(self, text: str) -> str:
+        """A line without its secrets; a private key is printed in many lines, and hidden to its end."""
+        if not text:
+            return text
+        whole = KEY_BEGIN + text if self._key_lines else text
+        self._key_lines = (self._key_lines or KEY_LINES) - 1 if is_within_key(whole) else 0
+        return redact(whole)
 
     def last(self) -> tuple[str, ...]:
         """The last lines of the attempt."""

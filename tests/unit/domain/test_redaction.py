@@ -3,6 +3,8 @@
 import json
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -131,11 +133,57 @@ def test_the_form_of_a_text_gives_a_secret_away(secret: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "password: Zq7hunter22xW9",
+        "X-Api-Key: Zq7abcdef123xW9",
+        "secret_key:Zq7abcxW9",
+        "psql --password Zq7x-xW9 films",
+        "run ['psql', '--db-password', 'Zq7 x xW9']",
+        "Cookie: session=Zq7abc; other=xW9",
+        "{'Set-Cookie': 'a=Zq7; b=xW9', 'Host': 'x'}",
+        "https://example.org/in/webhooks/Zq7/xW9",
+        "https://hooks.example.org/Zq7/xW9",
+    ],
+)
+def test_a_secret_is_hidden_in_headers_options_and_plain_lists(text: str) -> None:
+    assert_hidden("Zq7", redact(text))
+    assert "***" in redact(text)
+
+
+HOSTILE = [
+    "token.", "a.", "token", "token ", "token:", "token: ", "token='", 'token="\\', "'token", "'token' ", "--token",
+    "--token ", "--a", "://:", "a://b:", "https://a/", "https://hook.", "hook.", "https://", "@", "://a:b@", "?token",
+    "&key=", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END ", "authorization: ", "authorization: a",
+    "bearer ", "cookie", "cookie: ", "cookie:'", "api_", " ", "=", ":", "'", "\\'", "\n", "token\n", "-",
+]  # fmt: skip
+
+
+def test_a_hostile_text_is_read_in_a_time_that_grows_no_faster_than_it_does() -> None:
+    """Each would take minutes or hours where the same characters are read again from many places."""
+    program = """
+import sys
+from rushes.domain.redaction import is_within_key, redact
+for piece in sys.argv[1:]:
+    for before in ("", "hook", "https://hook.", "token", "authorization:", "'token'", "-----BEGIN PRIVATE KEY-----"):
+        text = before + piece * (20_000 // len(piece))
+        redact(text), is_within_key(text)
+redact("token." * 33_000)
+"""
+    subprocess.run([sys.executable, "-c", program, *HOSTILE], check=True, timeout=20)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "s3://bucket/a@b.mp4 has no transcript yet. Run: rushes run film.mp4",
         "rushes.toml: unknown setting 'tokens'",
         "connection to server at 127.0.0.1, port 5432 failed: password authentication failed for user rushes",
         "postgres://rushes@db:5432/films?sslmode=require",
         "the token is missing",
+        "NoCredentialsError: Unable to locate credentials",
+        "std::token::next",
+        "tokens: 512",
+        "the server refuses the credentials: WRONGPASS invalid username-password pair",
+        "rushes serve --token-file tokens.txt --verbose",
         "http://127.0.0.1:8000/videos?q=secret&sort=key",
     ],
 )

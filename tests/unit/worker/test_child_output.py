@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rushes.domain.task import Lease
-from rushes.worker.child_output import BEGIN, END, KEPT_LINES, ChildOutput
+from rushes.worker.child_output import BEGIN, END, KEPT_LINES, KEY_LINES, ChildOutput
 
 
 def lease(n: int) -> Lease:
@@ -66,3 +66,25 @@ def test_only_the_last_lines_are_kept_with_a_failure() -> None:
     for n in range(100):
         lines.add(f"{n}\n".encode())
     assert lines.last() == tuple(map(str, range(100 - KEPT_LINES, 100)))
+
+
+def test_a_private_key_is_hidden_to_its_end_and_what_follows_is_shown() -> None:
+    lines = ChildOutput()
+    lines.begin(lease(1))
+    key = (b"-----BEGIN RSA PRIVATE KEY-----\n", b"MIIEabc\n", b"def==\n", b"-----END RSA PRIVATE KEY-----\n")
+    for raw in (b"before\n", *key, b"after\n"):
+        lines.add(raw)
+    assert lines.last() == ("before", "***", "***", "***", "***", "after")
+
+
+def test_a_private_key_without_an_end_hides_no_more_than_a_key_has() -> None:
+    lines = ChildOutput()
+    lines.begin(lease(1))
+    lines.add(b"-----BEGIN PRIVATE KEY-----\n")
+    for n in range(KEY_LINES + 1):
+        lines.add(f"{n}\n".encode())
+    assert lines.last()[-3:] == ("***", str(KEY_LINES - 1), str(KEY_LINES))
+    lines.add(b"-----BEGIN PRIVATE KEY-----\n")
+    lines.begin(lease(2))
+    lines.add(b"shown\n")
+    assert lines.last() == ("shown",)

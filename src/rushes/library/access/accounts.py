@@ -219,7 +219,7 @@ class Accounts:
         try:
             return _account(self.home.records.put(ACCOUNT, self.home.owner, name, doc, expected=0))
         except Conflict as e:
-            raise Refused(f"there is an account {name!r}", f"Change its password: rushes users password {name}") from e
+            raise Refused(f"there is an account {name!r}", f"Run: rushes users password {name}") from e
 
     def _begin(self, account: Record, address: str) -> str:
         secret, now = secrets.token_urlsafe(32), time.time()
