@@ -19,7 +19,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
 from rushes.telemetry import log
-from rushes.worker.broker.answers import parse_answer
+from rushes.worker.broker.answers import LONGEST_ANSWER, parse_answer
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.broker.failures import failure_of
 from rushes.worker.broker.service import BrokerService
@@ -141,7 +141,7 @@ class Child:
 
     def _receive(self) -> None:
         """Pass on the next message; the results of a task are those that were committed, whatever the child says."""
-        message = parse_answer(self._connection.recv_bytes())
+        message = parse_answer(self._connection.recv_bytes(LONGEST_ANSWER))
         if message and message["type"] == "finished":
             if self.attempt is None:
                 raise ValueError("a slot has finished a task that it was not given")

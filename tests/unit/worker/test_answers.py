@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from rushes.domain.errors import BadMedia, NoRoom, RushesError, StoreAway, TryAgain
+from rushes.domain.keys import JSON
 from rushes.worker.broker.answers import parse_answer
+from rushes.worker.broker.failures import failure_of
 
 
 @pytest.mark.parametrize(("said", "meant"), [("0.5", 0.5), ("7", 1.0), ("-1", 0.0), ("1e308", 1.0)])
@@ -28,3 +31,39 @@ def test_the_time_that_a_task_took_is_a_time(said: str, meant: float) -> None:
 def test_a_slot_cannot_say_what_only_its_worker_says(said: object) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
         parse_answer(json.dumps(said).encode())
+
+
+def failed(error: RushesError, **lies: object) -> JSON:
+    return parse_answer(json.dumps({**failure_of(error), **lies}).encode())
+
+
+@pytest.mark.parametrize("error", [TryAgain("later"), BadMedia("no film", "Bring a film."), NoRoom("full")])
+def test_an_honest_failure_is_believed_as_it_is(error: RushesError) -> None:
+    assert failed(error) == failure_of(error)
+
+
+@pytest.mark.parametrize("kind", ["ZeroDivisionError", "BadMedia", "is_final", "__doc__", ""])
+def test_only_a_known_kind_of_failure_is_not_counted(kind: str) -> None:
+    assert failed(StoreAway("away"))["counts"] is False
+    assert failed(StoreAway("away"), kind=kind)["counts"] is True
+
+
+@pytest.mark.parametrize("name", ["kind", "message", "hint", "verdict"])
+def test_the_words_of_a_failure_are_short_and_without_secrets(name: str) -> None:
+    said = "password=hunter22 " + "x" * 100_000
+    told = failed(TryAgain("later"), **{name: said})[name]
+    assert len(told) <= 2000
+    assert "hunter22" not in told
+
+
+@pytest.mark.parametrize("name", ["kind", "message", "hint", "verdict"])
+@pytest.mark.parametrize("said", [None, 1, ["text"], {"a": "text"}])
+def test_a_failure_is_told_in_words(name: str, said: object) -> None:
+    with pytest.raises(TypeError, match="words"):
+        failed(TryAgain("later"), **{name: said})
+
+
+@pytest.mark.parametrize("name", ["final", "replace", "counts"])
+def test_what_is_neither_yes_nor_no_makes_a_failure_that_counts(name: str) -> None:
+    told = failed(TryAgain("later"), **{name: "perhaps"})
+    assert (told["final"], told["replace"], told["counts"]) == (False, False, True)

@@ -1,6 +1,7 @@
 """A slot that misbehaves on its lines to the worker: real processes, each a few lines of Python."""
 
 import queue
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
+from rushes.worker.broker import channel
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.child import Child, ChildDeps
 
@@ -44,3 +46,18 @@ def test_a_slot_that_says_nonsense_of_its_progress_is_heard_further(messages: Me
     said = ["NaN", "0.5", "Infinity", "9"]
     told = list(messages("".join(f'line.send_bytes(b\'{{"type": "progress", "fraction": {x}}}\')\n' for x in said)))
     assert [m.get("fraction") for m in told] == [0.5, 1.0, None]
+
+
+def test_a_slot_that_says_too_much_is_ended(messages: Messages) -> None:
+    long = """line.send_bytes(b'{"type": "progress", "fraction": 0.5' + b" " * (2 << 20) + b"}")"""
+    told = list(messages(f"{long}\ntime.sleep(60)"))
+    assert [m["type"] for m in told] == ["exited"]
+
+
+def test_a_document_that_no_task_needs_is_refused_before_it_is_read() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall((64 << 20).to_bytes(8, "big"))
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(ValueError, match="67108864 bytes"):
+            channel.receive(ours)

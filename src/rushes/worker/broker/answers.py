@@ -4,12 +4,14 @@ import json
 import math
 
 from rushes.domain.keys import JSON
+from rushes.worker.broker.failures import believed_failure
 
+LONGEST_ANSWER = 1 << 20  # bytes; a failure has four texts of 2000 characters
 _WEEK = 7 * 86400.0  # seconds of work; more is no measurement
 
 
 def parse_answer(data: bytes) -> JSON:
-    """A message of a slot with numbers that every store can hold; None for progress that is no number.
+    """A message of a slot with numbers and texts that every store can hold; None for progress that is no number.
 
     Raises:
         ValueError, TypeError, KeyError, OverflowError: a slot may not say this.
@@ -23,7 +25,7 @@ def parse_answer(data: bytes) -> JSON:
             seconds = float(said["seconds"])
             return {"type": "finished", "seconds": _within(seconds, _WEEK) if math.isfinite(seconds) else 0.0}
         case "failed":
-            return said
+            return believed_failure(said)
     raise ValueError("a slot may not say this")
 
 
