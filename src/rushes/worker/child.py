@@ -57,13 +57,14 @@ class Child:
             folder = held.enter_context(scratch(deps.scratch))
             self._process = self._started(folder, (asks.fileno(), theirs.fileno()))
             self._scratch = held.pop_all()
-        self._connection = Connection(ours.detach())
-        BrokerService(asked, lambda: self.attempt)
+        self._line, self._connection = ours, Connection(os.dup(ours.fileno()))
+        self._broker = BrokerService(asked, lambda: self.attempt)
         self._sender: threading.Thread | None = None
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
+        threading.Thread(target=self._hang_up, daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -163,9 +164,17 @@ class Child:
         if self._sender:
             self._sender.join(timeout=1.0)  # a task that never reached it is no failure of the work
         self._connection.close()
+        self._line.close()
         self._scratch.close()
         self._reader.join(timeout=1.0)  # its last output; a forked grandchild may hold the pipe open
         self._on_message(self, {"type": "exited", "code": code})
+
+    def _hang_up(self) -> None:
+        """End both lines with the process: one that it started and that got away from its group may hold them open."""
+        self._process.wait()
+        self._broker.hang_up()
+        with contextlib.suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)  # what it has said before is still read
 
     def _read_output(self) -> None:
         assert self._process.stdout is not None

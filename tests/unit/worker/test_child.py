@@ -1,6 +1,8 @@
 """A slot that misbehaves on its lines to the worker: real processes, each a few lines of Python."""
 
+import os
 import queue
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -61,3 +63,30 @@ def test_a_document_that_no_task_needs_is_refused_before_it_is_read() -> None:
         theirs.shutdown(socket.SHUT_WR)
         with pytest.raises(ValueError, match="67108864 bytes"):
             channel.receive(ours)
+
+
+AWAY = """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        line.send_bytes(b'{"type": "progress", "fraction": 0.5}')
+        open("pid", "w").write(str(os.getpid()))
+        os.rename("pid", sys.argv[1] + ".pid")
+        time.sleep(60)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 9)"])
+def test_a_slot_is_over_when_it_has_ended_whoever_else_holds_its_lines(
+    end: str, messages: Messages, tmp_path: Path
+) -> None:
+    wait = "while not os.path.exists(sys.argv[1] + '.pid'): time.sleep(0.01)\n"
+    try:
+        told = list(messages(AWAY + wait + end))
+    finally:
+        for file in tmp_path.glob("*.pid"):
+            os.kill(int(file.read_text()), signal.SIGKILL)
+    assert [m["type"] for m in told] == ["progress", "exited"]
+    assert told[-1]["code"] in (3, -9)

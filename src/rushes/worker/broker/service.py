@@ -27,6 +27,12 @@ class BrokerService:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
+    def hang_up(self) -> None:
+        """The slot is over: whoever still holds its line gets nothing of its task."""
+        self._attempt = lambda: None
+        with contextlib.suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+
     def _serve(self) -> None:
         with self._line, contextlib.suppress(EOFError, OSError, ValueError):
             while True:
