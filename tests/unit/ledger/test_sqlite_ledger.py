@@ -100,6 +100,14 @@ def test_a_worker_leaves_a_ledger_that_has_become_too_new_for_it(tmp_path: Path)
     ledger.close()
 
 
+def test_a_ledger_without_a_name_of_its_history_gets_one_when_it_is_opened(tmp_path: Path) -> None:
+    SqliteLedger(tmp_path / "ledger.sqlite").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as db, db:
+        db.execute("DELETE FROM home WHERE name = 'history'")
+    with contextlib.closing(SqliteLedger(tmp_path / "ledger.sqlite")) as again:
+        assert again.changed("")[1].startswith("ledger-")
+
+
 def test_a_cursor_of_another_ledger_or_of_a_later_time_is_like_none(tmp_path: Path, ledger: SqliteLedger) -> None:
     opened(ledger)
     changed, cursor = ledger.changed()

@@ -110,7 +110,8 @@ class SqliteLedger(SqlLedger):
     def _move_in(self, host: str, boot: str, take_over: bool) -> None:
         """Note whose home this is now; after another boot, every lease is over and every wait has ended."""
         with self._store.read() as tx:
-            if tx.column("home", name="host") == [host] and tx.column("home", name="boot") == [boot]:
+            known = tx.column("home", name="host") == [host] and tx.column("home", name="boot") == [boot]
+            if known and tx.column("home", name="history"):
                 return
         with self._store.write("move_in") as tx:
             _check_host(tx, host, boot, take_over)
