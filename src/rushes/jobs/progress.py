@@ -202,7 +202,7 @@ class JobsWatcher:
         """Every job, as it is now or was a little while ago."""
         some = {job for job, seen in self._seen.items() if any(s.active for s in seen.stages)}
         some |= self._moved() | set(itertools.islice(self._turn, IN_TURN)) | (self._watches.keys() - self._seen.keys())
-        self._seen |= {job: self._watches[job].look() for job in some & self._watches.keys()}
+        self._seen |= {job: watch.look() for job, watch in self._watches.items() if job in some}
         return [self._seen[job] for job in self._watches]
 
     def _moved(self) -> set[str]:
