@@ -1,7 +1,7 @@
-"""Writes docs/reference from the program itself: commands, settings, errors, HTTP; --check only says what is stale."""
+"""Writes docs/reference from the program and docs/documents.md from the tests; --check only says what is stale."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import Field, fields
 from functools import cache
 from pathlib import Path
@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+import document_clauses
+from document_clauses import table
 
 from rushes.domain.errors import RushesError
 from rushes.library import Library
@@ -16,7 +18,7 @@ from rushes.settings import Settings
 from rushes.surfaces.cli.main import COMMANDS, main
 from rushes.surfaces.server.app import create
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+FOLDER = Path(__file__).resolve().parent.parent / "docs"
 NOTE = "<!-- Made by scripts/make_reference.py from the program itself; change it there. -->\n"
 
 CODES = {
@@ -61,8 +63,9 @@ MESSAGES = {
 
 
 def pages() -> dict[str, str]:
-    """Every page by its name."""
-    return {"cli.md": _cli(), "settings.md": _settings(), "errors.md": _errors(), "http.md": _http()}
+    """Every page by its path below docs."""
+    made = {"cli": _cli(), "settings": _settings(), "errors": _errors(), "http": _http()}
+    return {f"reference/{name}.md": text for name, text in made.items()} | {"documents.md": document_clauses.page()}
 
 
 def _cli() -> str:
@@ -80,9 +83,9 @@ def _cli() -> str:
         "that take long one JSON object a line, told apart by `message_type`; never both. Lines of commands "
         "that take long have `time` and `level`, as log lines have. Times in JSON are UTC:\n"
     )
-    parts.append(_table(("message_type", "meaning"), [(f"`{name}`", words) for name, words in MESSAGES.items()]))
+    parts.append(table(("message_type", "meaning"), [(f"`{name}`", words) for name, words in MESSAGES.items()]))
     parts += ["## Exit codes\n", "An unknown code is a failure.\n"]
-    parts.append(_table(("code", "meaning"), [(str(code), words) for code, words in CODES.items()]))
+    parts.append(table(("code", "meaning"), [(str(code), words) for code, words in CODES.items()]))
     return "\n".join(parts)
 
 
@@ -108,8 +111,8 @@ def _settings() -> str:
         "home like `--home`.\n"
     )
     example = '```toml\n# rushes.toml\nprofile = "high_quality"\nslots = 2\n```\n'
-    table = _table(("name", "default", "meaning", "environment"), [_setting(f) for f in fields(Settings)])
-    return "\n".join(["# Settings\n", NOTE, words, example, table])
+    names = table(("name", "default", "meaning", "environment"), [_setting(f) for f in fields(Settings)])
+    return "\n".join(["# Settings\n", NOTE, words, example, names])
 
 
 def _setting(field: Field[Any]) -> tuple[str, ...]:
@@ -122,7 +125,7 @@ def _setting(field: Field[Any]) -> tuple[str, ...]:
 def _errors() -> str:
     words = "One tree, by what happens next. Each error is told with what it means, what to do and its exit code.\n"
     titles = ("error", "is a", "means", "do", "verdict", "exit")
-    return "\n".join(["# Errors\n", NOTE, words, _table(titles, [_error(kind) for kind in tree()])])
+    return "\n".join(["# Errors\n", NOTE, words, table(titles, [_error(kind) for kind in tree()])])
 
 
 def tree(kind: type[RushesError] = RushesError) -> Iterator[type[RushesError]]:
@@ -151,7 +154,7 @@ def _http() -> str:
     tags = dict.fromkeys(told["tags"][0] for told, _, _ in found)
     titles, parts = ("operation", "request", "what it does"), []
     for tag in tags:
-        parts += [f"## {tag}\n", _table(titles, [_operation(*one) for one in found if one[0]["tags"][0] == tag])]
+        parts += [f"## {tag}\n", table(titles, [_operation(*one) for one in found if one[0]["tags"][0] == tag])]
     return "\n".join(["# HTTP\n", NOTE, words, *parts])
 
 
@@ -159,19 +162,14 @@ def _operation(told: dict[str, Any], method: str, path: str) -> tuple[str, ...]:
     return f"`{told['operationId']}`", f"`{method.upper()} {path}`", told["description"].partition("\n")[0]
 
 
-def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [titles, tuple("---" for _ in titles), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |\n" for row in lines)
-
-
 def run(*, check: bool) -> int:
     """Write the pages, or say which are stale."""
     stale = [name for name, text in pages().items() if not _same(FOLDER / name, text)]
     for name in stale:
         if check:
-            sys.stderr.write(f"docs/reference/{name} is stale: run scripts/make_reference.py\n")
+            sys.stderr.write(f"docs/{name} is stale: run scripts/make_reference.py\n")
         else:
-            FOLDER.mkdir(parents=True, exist_ok=True)
+            (FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
             (FOLDER / name).write_text(pages()[name], "utf-8")
     return int(check and bool(stale))
 

@@ -1,4 +1,4 @@
-"""Tests and seconds of each suite, cases of each backend, and the closing line that says how many passed."""
+"""Tests and seconds of each suite, cases of each document and backend, and the closing line: how many passed."""
 
 import os
 import sys
@@ -72,6 +72,16 @@ def backends(cases: Iterable[Case]) -> list[str]:
     return [name for name in dict.fromkeys(BACKENDS.values()) if skipped[name] or not ran[name].total()]
 
 
+def documents(cases: Iterable[Case]) -> None:
+    """Print how many tests of each design document there are, and how many of them passed."""
+    told: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for case in cases:
+        if suite_of(case) == "conformance":
+            told[case.get("classname", "").split(".")[2]][outcome_of(case)] += 1
+    for name, outcomes in sorted(told.items()):
+        print(f"document {name:<23} {outcomes['passed']} of {outcomes.total()} passed")
+
+
 def main(report: Path, *chosen: str) -> int:
     """Print the tables and `N passed, N failed`; 1 if anything failed, nothing ran, or a promised backend was left out.
 
@@ -87,6 +97,7 @@ def main(report: Path, *chosen: str) -> int:
     tests, outcomes = Counter(map(suite_of, cases)), Counter(map(outcome_of, cases))
     for suite, spent in sorted(seconds.items()):
         print(f"{suite:<12} {spent:6.1f} s  {tests[suite]} tests")
+    documents(cases)
     left_out = backends(cases)
     promised = os.environ.get("RUSHES_TEST_PROMISED") == "all" and not chosen
     if promised and left_out:

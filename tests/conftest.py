@@ -1,9 +1,12 @@
 """Servers that several suites share: each started once, when it is first asked for."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
+from proof.setups import Servers, servers
 
 from rushes.blobs.bucket_location import BucketLocation
 from rushes.servers import seaweed, valkey
@@ -49,3 +52,10 @@ def seaweed_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketLocat
     running = seaweed.start(tmp_path_factory.mktemp("seaweed"), "rushes", KEY, SECRET)
     yield BucketLocation("rushes", endpoint=running.url, key=KEY, secret=SECRET, patience=60.0)
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def all_servers() -> Iterator[Servers]:
+    """The servers of every set-up, each started when a home on it is asked for."""
+    with TemporaryDirectory() as folder, servers(Path(folder)) as found:
+        yield found

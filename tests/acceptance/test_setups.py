@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 from proof.audit import Audit, audit, by_content
 from proof.kills import TOYS, Film, Kill, Visits, command, differences, disturbed, environment, undisturbed
-from proof.setups import Servers, servers
+from proof.setups import Servers
 
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, JobState
@@ -56,12 +55,6 @@ class Site:
     def fresh(self) -> Film:
         """The film in a corner that nobody has used."""
         return replace(self.film, settings=self.servers.settings(self.setup, f"run-{next(self.corners)}"))
-
-
-@pytest.fixture(scope="session")
-def all_servers() -> Iterator[Servers]:
-    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

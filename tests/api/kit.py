@@ -2,6 +2,8 @@
 
 import json
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ from rushes.surfaces.server.process import Server
 
 DEADLINE = 240.0  # far more than anything here takes
 WORKER = "m.h.b.1"
+PROGRAM = [sys.executable, "-m", "rushes", "--json"]
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody speaks TLS here, and certificates take 90 ms to load
 
 
@@ -69,6 +72,27 @@ def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any
             server.should_exit = True
             thread.join(DEADLINE)
             assert not thread.is_alive(), "the server never left"
+
+
+@contextmanager
+def served(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """`rushes serve` as a process, once it listens, and what it said."""
+    argv = [*PROGRAM, "--home", str(home), "serve", "--port", "0", *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout
+            said = json.loads(process.stdout.readline())
+            wait_for(lambda: answers(said["url"]), "it never listened")
+            yield process, said
+        finally:
+            process.kill()
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/healthz", timeout=DEADLINE, verify=PLAIN).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def wait_for(what: Callable[[], bool], why: str) -> None:

@@ -3,39 +3,12 @@
 import json
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 
-from tests.api.kit import DEADLINE, PLAIN, wait_for
-
-PROGRAM = [sys.executable, "-m", "rushes", "--json"]
-
-
-@contextmanager
-def served(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """The process, once it listens, and what it said."""
-    argv = [*PROGRAM, "--home", str(home), "serve", "--port", "0", *options]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout
-            said = json.loads(process.stdout.readline())
-            wait_for(lambda: answers(said["url"]), "it never listened")
-            yield process, said
-        finally:
-            process.kill()
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/healthz", timeout=DEADLINE, verify=PLAIN).status_code == 200
-    except httpx.TransportError:
-        return False
+from tests.api.kit import DEADLINE, PROGRAM, served, wait_for
 
 
 def test_sigterm_with_open_streams_ends_it_at_once(home: Path) -> None:

@@ -1,8 +1,9 @@
 """The reference is made from the program: it is never stale, and names everything there is."""
 
-import importlib.util
 import re
+from collections.abc import Iterator
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -18,18 +19,17 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 @pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "scripts" / "make_reference.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def maker() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "scripts"))
+        yield import_module("make_reference")
 
 
-@pytest.mark.parametrize("name", ["cli.md", "settings.md", "errors.md", "http.md"])
+@pytest.mark.parametrize(
+    "name", ["reference/cli.md", "reference/settings.md", "reference/errors.md", "reference/http.md", "documents.md"]
+)
 def test_the_reference_is_what_the_program_says(maker: ModuleType, name: str) -> None:
-    assert (REFERENCE / name).read_text("utf-8") == maker.pages()[name], "run scripts/make_reference.py"
+    assert (ROOT / "docs" / name).read_text("utf-8") == maker.pages()[name], "run scripts/make_reference.py"
 
 
 def test_a_stale_page_is_noticed_and_made_again(
@@ -39,7 +39,7 @@ def test_a_stale_page_is_noticed_and_made_again(
     assert maker.run(check=True) == 1
     assert "cli.md is stale" in capsys.readouterr().err
     assert maker.run(check=False) == 0
-    (tmp_path / "errors.md").write_text("old")
+    (tmp_path / "documents.md").write_text("old")
     assert maker.run(check=True) == 1
     assert maker.run(check=False) == 0
     assert maker.run(check=True) == 0
@@ -72,3 +72,17 @@ def test_the_help_of_export_names_every_kind() -> None:
     named = re.search(r"KIND: (.+?)\. Writes", command.help or "")
     assert named
     assert set(re.split(r",\s+", named[1])) == set(KINDS)
+
+
+def test_a_conformance_test_that_names_no_clause_or_a_file_that_is_not_there_is_refused(
+    maker: ModuleType, tmp_path: Path
+) -> None:
+    file = tmp_path / "test_one.py"
+    clauses_of = maker.document_clauses.clauses_of
+    file.write_text('def test_it():\n    """Web UI: a | b.\n\n    Where: settings.py, library/jobs.py\n    """\n')
+    (clause,) = clauses_of(file)
+    assert (clause.place, clause.words, clause.where) == ("Web UI", "a | b.", ("settings.py", "library/jobs.py"))
+    for text in ("No place.", "Web UI: a.\n\n    Where: nowhere.py\n    "):
+        file.write_text(f'def test_it():\n    """{text}"""\n')
+        with pytest.raises(ValueError, match=r"test_one\.py::test_it"):
+            list(clauses_of(file))

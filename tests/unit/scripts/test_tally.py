@@ -41,3 +41,11 @@ def test_a_promised_backend_that_was_not_tried_is_a_failure(
 
 def test_who_asked_for_some_tests_misses_none(tmp_path: Path) -> None:
     assert main(_report(tmp_path, {"memory": "passed"}), "tests/unit") == 0
+
+
+def test_each_design_document_is_told_with_what_passed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = 'classname="tests.conformance.eioku.test_paths" name="test_it" time="0.1"'
+    cases = f"<testcase {name}/><testcase {name}><failure/></testcase>"
+    (tmp_path / "report.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    assert main(tmp_path / "report.xml", "tests/conformance") == 1
+    assert "document eioku                   1 of 2 passed" in capsys.readouterr().out

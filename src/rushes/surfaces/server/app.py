@@ -15,7 +15,7 @@ from rushes.library.access.accounts import Accounts
 from rushes.library.access.signing import Signer
 from rushes.library.idempotency import forget_requests
 from rushes.library.webhook import Webhook
-from rushes.surfaces.api import aliases, artifacts, clips, events, fleet, jobs, media, people, search, uploads, videos
+from rushes.surfaces.api import artifacts, clips, documents, events, fleet, jobs, media, people, search, uploads, videos
 from rushes.surfaces.http.access import AccessPolicy
 from rushes.surfaces.http.event_hub import EventHub
 from rushes.surfaces.http.middleware import AccessMiddleware
@@ -77,11 +77,11 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, 
 def _include(app: FastAPI) -> None:
     for one in RESOURCES:
         app.include_router(one, prefix=API)
-    for router in (fleet.health, media.router, aliases.for_programs):
+    for router in (fleet.health, media.router, documents.for_programs):
         app.include_router(router)
     app.router.routes.extend(mount.ROUTES)
     mount.answer_with_pages(app)
-    app.include_router(aliases.router)  # last: a page of the same name goes first
+    app.include_router(documents.router)  # last: a page of the same name goes first
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The documents' own routes, as thin aliases of `/api/v1`; pages of the same name belong to the web surface."""
+"""stereo-spot: a job that waits for its upload, its events, its film; pages of the same name are for people."""
 
 from typing import Annotated
 
@@ -9,19 +9,14 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.library import JobRequest
 from rushes.library.jobs import video_of
 from rushes.library.videos.stereo import StereoOptions
-from rushes.surfaces.api import artifacts, clips, events, jobs, videos
+from rushes.surfaces.api import events, jobs
 from rushes.surfaces.http.deps import Id, LibraryDep, caller_of
 from rushes.surfaces.http.openapi import JsonRoute
 from rushes.surfaces.http.schemas import FILES
 
-router = APIRouter(include_in_schema=False)
-for_programs = APIRouter(include_in_schema=False, route_class=JsonRoute)  # pages of the same name are for people
-for _one in (artifacts.router, clips.router, events.router, videos.paths, jobs.tasks, jobs.steps):
-    router.include_router(_one)
-
-
-router.add_api_route("/videos", videos.list_videos)
-for_programs.add_api_route("/videos/{video_id}", videos.get_video)
+router = APIRouter()
+for_programs = APIRouter(route_class=JsonRoute)
+router.include_router(events.router)
 for_programs.add_api_route("/jobs", jobs.list_jobs)
 for_programs.add_api_route("/jobs/{job_id}", jobs.get_job)
 
