@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from proof.setups import Servers, servers
 
-from rushes.blobs.bucket_location import BucketLocation
+from rushes.bucket.location import BucketLocation
 from rushes.servers import seaweed, valkey
 from rushes.servers.process import Running
 from tests.servers_aws import KEY, SECRET, make_bucket, ministack

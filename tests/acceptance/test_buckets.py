@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import address
-from rushes.blobs.s3.client import connect
+from rushes.bucket.client import connect
+from rushes.bucket.location import BucketLocation
 from rushes.domain.keys import blob_key
 from rushes.library import JobRequest, Library
 

@@ -14,7 +14,7 @@ import boto3  # type: ignore[import-untyped]
 import psycopg
 import pytest
 
-from rushes.blobs.bucket_location import BucketLocation
+from rushes.bucket.location import BucketLocation
 from rushes.servers import postgres
 from rushes.servers.process import Running, free_port
 from rushes.settings import load, models_folder

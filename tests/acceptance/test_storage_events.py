@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from rushes.aws.client import Service
-from rushes.blobs.bucket_location import BucketLocation
-from rushes.blobs.s3.client import connect
+from rushes.bucket.client import connect
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import WrongHome
 from rushes.domain.job import JobState
 from rushes.domain.keys import task_id

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rushes.blobs.bucket_location import BucketLocation
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import WrongHome
 from rushes.library import Library
 from rushes.servers.process import Running

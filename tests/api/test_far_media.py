@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rushes.blobs.bucket_location import BucketLocation
+from rushes.bucket.location import BucketLocation
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.media import parse_range
 from tests.api.kit import Serving, serving

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import read_document
 from rushes.blobs.s3.multipart import S3Multipart
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
 from rushes.uploads import direct, service

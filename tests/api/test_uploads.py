@@ -16,8 +16,8 @@ import pytest
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import read_document
+from rushes.bucket.location import BucketLocation
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing

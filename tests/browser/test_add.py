@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import read_document
+from rushes.bucket.location import BucketLocation
 from rushes.surfaces.web.pages import add
 from rushes.uploads import direct
 from tests.api.kit import Serving, serving

@@ -21,13 +21,13 @@ from subprocess import PIPE
 import pytest
 from tests.memory_blobs import MemoryBlobs
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import address, read_document
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.blobs.port import Blobs, ByteRange
 from rushes.blobs.published import missing_names, publish_names, wrong_names
 from rushes.blobs.s3 import S3Blobs
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
 from rushes.domain.keys import blob_key
 from rushes.domain.result import Artifact, Manifest, Provenance

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.faulty_http import Way, conflict, expired, flipped, lost, short, slow_down, stalled, way_to
 
-from rushes.blobs.bucket_location import BucketLocation, parse_location
 from rushes.blobs.documents import read_document
 from rushes.blobs.local_disk import remove_unfinished
 from rushes.blobs.s3 import S3Blobs
+from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import DamagedBlob, Refused, StoreAway
 from rushes.domain.keys import blob_key
 
@@ -222,7 +222,7 @@ def test_opening_scratch_clears_what_a_dead_process_left(world: World, tmp_path:
 import sys, threading, os, time
 from pathlib import Path
 from rushes.blobs.s3 import S3Blobs
-from rushes.blobs.bucket_location import BucketLocation
+from rushes.bucket.location import BucketLocation
 store, folder = S3Blobs(BucketLocation(**{asdict(place)!r}), Path(sys.argv[1])), Path(sys.argv[1])
 threading.Thread(target=store.local, args=("anna", {blob.sha256!r}), daemon=True).start()
 while not list((folder / ".temp").iterdir()):
@@ -243,7 +243,7 @@ def test_a_large_blob_goes_up_and_down_in_constant_memory(seaweed_s3: BucketLoca
 import resource, sys
 from pathlib import Path
 from rushes.blobs.s3 import S3Blobs
-from rushes.blobs.bucket_location import BucketLocation
+from rushes.bucket.location import BucketLocation
 store = S3Blobs(BucketLocation(**{asdict(replace(seaweed_s3, prefix="big"))!r}), Path(sys.argv[1]))
 store.put("anna", b"warm")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -15,8 +15,8 @@ from ledger_kit import first_of, new_job
 from tests.faulty_http import Way, expired, short, slow_down, way_to
 from tests.servers_aws import KEY, SECRET
 
-from rushes.blobs.bucket_location import BucketLocation
-from rushes.blobs.s3.client import connect
+from rushes.bucket.client import connect
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway, StoreMissing, StoreRefuses
 from rushes.domain.task import Need, TaskState
 from rushes.domain.video import Fingerprint

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 from obstore.exceptions import PreconditionError
 from obstore.store import S3Store
 
-from rushes.blobs.bucket_location import SCHEME, BucketLocation
 from rushes.blobs.local_cache import LocalCache
-from rushes.blobs.s3.client import connect, translate_errors
+from rushes.bucket.client import connect, translate_errors
+from rushes.bucket.location import SCHEME, BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
 from rushes.files import READ

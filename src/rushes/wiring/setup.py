@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from rushes.blobs.bucket_location import BucketLocation, parse_location
 from rushes.blobs.port import Blobs, Multipart
+from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.video import BlockOriginal, Fingerprint
 from rushes.files import local_path

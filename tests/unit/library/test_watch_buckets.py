@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
-from rushes.blobs.bucket_location import BucketLocation
-from rushes.blobs.s3.client import connect
+from rushes.bucket.client import connect
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import Refused, StoreMissing
 from rushes.library import JobRequest, Library
 from rushes.surfaces.cli.main import main

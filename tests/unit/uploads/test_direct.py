@@ -2,9 +2,9 @@
 
 from botocore.stub import Stubber  # type: ignore[import-untyped]
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.port import ByteRange
 from rushes.blobs.s3.multipart import S3Multipart
+from rushes.bucket.location import BucketLocation
 from rushes.uploads.direct import DirectUpload
 from tests.memory_blobs import MemoryBlobs
 

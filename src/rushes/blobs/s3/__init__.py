@@ -17,11 +17,11 @@ from typing import BinaryIO, TypeVar
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import S3Store
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
 from rushes.blobs.local_cache import LocalCache
 from rushes.blobs.port import Blob, BlobStat, ByteRange
-from rushes.blobs.s3.client import connect, translate_errors
+from rushes.bucket.client import connect, translate_errors
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import DamagedBlob, StoreAway
 from rushes.domain.keys import parse_blob_key
 from rushes.telemetry import effect

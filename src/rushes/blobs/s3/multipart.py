@@ -15,9 +15,9 @@ import boto3  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
-from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.key_rules import checked_key
 from rushes.blobs.port import UploadedPart
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.telemetry import effect
 

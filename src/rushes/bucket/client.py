@@ -8,7 +8,7 @@ from typing import Any
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
-from rushes.blobs.bucket_location import BucketLocation
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import NoCredentials, StoreAway, StoreMissing, StoreRefuses
 
 _ROLE = ("/latest/api/token", "/latest/meta-data/iam")  # the last address where credentials are looked for
