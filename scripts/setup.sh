@@ -115,29 +115,28 @@ can_install() { has uv || "$1" -c 'import ensurepip' 2>/dev/null || "$1" -m pip 
 
 make_venv() {
     if has uv; then
-        step "Making .venv (uv)" uv venv --quiet --seed --allow-existing --python "${python:->=3.11}" .venv || exit 1
+        step "Making .venv (uv)" uv venv --quiet --allow-existing --python "${python:->=3.11}" .venv || exit 1
     elif "$python" -c 'import ensurepip' 2>/dev/null; then
         step "Making .venv ($("$python" --version))" "$python" -m venv .venv || exit 1
     else
-        step "Making .venv ($("$python" --version))" bare_venv || exit 1
+        step "Making .venv ($("$python" --version))" "$python" -m venv --without-pip .venv || exit 1
     fi
 }
 
-bare_venv() {
-    "$python" -m venv --without-pip .venv
-    "$python" -m pip --python "$venv_python" install --quiet pip
+# First what others made, each file by its hash; then rushes itself, which needs nothing more.
+install_packages() {
+    sed "/^# end of $1\$/q" constraints.txt >"$scratch/pins" \
+        && pip_install --require-hashes -r "$scratch/pins" \
+        && pip_install --no-deps --no-build-isolation -e .
 }
 
-install_packages() {
-    case $1 in
-        run) set -- -e '.[serve]' ;;
-        test) set -- -e '.[test]' hatchling editables ;; # the wheel is built without a network
-        prove) set -- -e '.[test,prove]' hatchling editables ;;
-    esac
+pip_install() {
     if has uv; then
-        uv pip install --python "$venv_python" -c constraints.txt "$@"
+        uv pip install --python "$venv_python" "$@"
     else
-        "$venv_python" -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt "$@"
+        pip=$venv_python
+        "$pip" -c 'import pip' 2>/dev/null || pip=$python
+        "$pip" -m pip --python "$venv_python" install --quiet --disable-pip-version-check --no-input "$@"
     fi
 }
 
