@@ -229,7 +229,7 @@ def test_a_mass_revival_reaches_every_task_whoever_dies(ledger: DynamoLedger, ag
             for lease in leases:
                 ledger.fail("w1", lease.task, lease.fence, BROKEN, None)
     with dying_at("ledger.owed:before", 2), pytest.raises(StoreAway):
-        ledger.revive(NEW.id, stage="develop", again=again)
+        ledger.revive(NEW.id, stages=["develop"], again=again)
     ledger.sweep()
     job = ledger.job(NEW.id)
     assert (job.state, job.counts.live, job.counts.dead) == (JobState.RUNNING, WIDE, 0)

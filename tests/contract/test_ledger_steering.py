@@ -267,8 +267,8 @@ def test_dead_tasks_are_revived_with_fresh_tries(ledger: Ledger) -> None:
 def test_a_revival_can_mean_some_tasks_or_one_stage(ledger: Ledger) -> None:
     kill(ledger, 3)
     assert ledger.revive(NEW.id, [PLAN[1].id, PLAN[3].id, "ghost"]) == (PLAN[1].id,)
-    assert ledger.revive(NEW.id, stage="join") == ()
-    assert ledger.revive(NEW.id, stage="develop") == (PLAN[0].id, PLAN[2].id)
+    assert ledger.revive(NEW.id, stages=["join"]) == ()
+    assert ledger.revive(NEW.id, stages=["develop"]) == (PLAN[0].id, PLAN[2].id)
 
 
 def test_a_revival_of_nothing_changes_nothing(ledger: Ledger) -> None:
@@ -281,8 +281,8 @@ def test_a_revival_ends_a_back_off_and_keeps_its_tries(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
     ledger.fail("w1", lease.task, lease.fence, BROKEN, 60)
     told = types(ledger)
-    assert ledger.revive(NEW.id, stage="join") == ()
-    assert ledger.revive(NEW.id, again=True, stage="develop") == ()
+    assert ledger.revive(NEW.id, stages=["join"]) == ()
+    assert ledger.revive(NEW.id, again=True, stages=["develop"]) == ()
     assert ledger.tasks(ids=[lease.task]).rows[0].due_in == 60.0
     assert ledger.revive(NEW.id) == (lease.task,)
     assert types(ledger) == told
@@ -559,3 +559,96 @@ def test_a_request_of_another_owner_is_another_job(ledger: Ledger) -> None:
     theirs = replace(new_job("film", "bob"), team="")
     assert ledger.submit(theirs, first_of(theirs)).created
     assert [job.id for job in ledger.jobs("bob").rows] == [theirs.id]
+
+
+# Stages that are cancelled by themselves
+def states(ledger: Ledger, stage: str) -> set[TaskState]:
+    return {task.state for task in ledger.tasks(NEW.id, stage=stage).rows}
+
+
+def test_a_cancelled_stage_ends_and_its_siblings_go_on(ledger: Ledger) -> None:
+    leases = claim(ledger, n=2)
+    job = ledger.control(NEW.id, JobCommand.CANCEL, stages=["develop", "join"])
+    assert job is not None
+    assert (job.state, job.counts.total, job.cancelled_stages) == (JobState.COMPLETED, 1, ("develop", "join"))
+    assert seen(ledger) == [TaskState.DONE, *[TaskState.CANCELLED] * 4]
+    assert all(task.finished_at for task in ledger.tasks(NEW.id).rows)
+    assert ledger.complete("w1", [done(leases[0])]).verdicts == (Verdict.CANCELLED,)
+    assert ledger.fail("w1", leases[1].task, leases[1].fence, BROKEN, None) is Verdict.CANCELLED
+    held = {leases[0].task: leases[0].fence}
+    assert ledger.renew(who(), held, {}).leases == {leases[0].task: LeaseStatus.CANCELLED}
+    assert claim(ledger, n=5) == ()
+    assert ledger.tasks(state=TaskState.CANCELLED).rows == ledger.tasks(NEW.id).rows[1:]
+
+
+def test_only_what_is_named_is_cancelled_and_the_rest_completes_the_job(ledger: Ledger) -> None:
+    ledger.control(NEW.id, JobCommand.CANCEL, stages=["join"])
+    assert states(ledger, "develop") == {TaskState.READY}
+    finish(ledger)
+    assert states(ledger, "join") == {TaskState.CANCELLED}
+    assert ledger.job(NEW.id).state is JobState.COMPLETED
+
+
+def test_a_stage_cancelled_before_the_plan_is_open_is_born_cancelled(backend: Backend) -> None:
+    ledger = backend.open()
+    worker(ledger)
+    ledger.submit(NEW, first_of(NEW))
+    job = ledger.control(NEW.id, JobCommand.CANCEL, stages=["join"])
+    assert job is not None
+    assert (job.state, job.cancelled_stages) == (JobState.CREATED, ("join",))
+    (probe,) = claim(ledger)
+    ledger.draft(NEW.id, probe.task, probe.fence, PLAN, "")
+    assert ledger.complete("w1", [done(probe)]).ready == tuple(d.id for d in PLAN[:3])
+    assert (states(ledger, "develop"), states(ledger, "join")) == ({TaskState.READY}, {TaskState.CANCELLED})
+    assert ledger.job(NEW.id).counts.total == 4
+
+
+def test_what_is_done_or_dead_of_a_cancelled_stage_stays_so(ledger: Ledger) -> None:
+    one, two = claim(ledger, n=2)
+    ledger.complete("w1", [done(one)])
+    ledger.fail("w1", two.task, two.fence, BROKEN, None)
+    ledger.control(NEW.id, JobCommand.CANCEL, stages=["develop", "join"])
+    assert seen(ledger)[1:] == [TaskState.DONE, TaskState.DEAD, TaskState.CANCELLED, TaskState.CANCELLED]
+    assert ledger.job(NEW.id).state is JobState.FAILED
+
+
+def test_a_cancelled_stage_goes_on_only_when_it_is_named(ledger: Ledger) -> None:
+    ledger.control(NEW.id, JobCommand.CANCEL, stages=["develop", "join"])
+    before = picture(ledger, NEW.id)
+    assert ledger.revive(NEW.id) == ()
+    assert picture(ledger, NEW.id) == before
+    assert ledger.revive(NEW.id, stages=["develop"]) == tuple(d.id for d in PLAN[:3])
+    job = ledger.job(NEW.id)
+    assert (job.state, job.counts.total, job.cancelled_stages) == (JobState.RUNNING, 4, ("join",))
+    finish(ledger)
+    assert states(ledger, "join") == {TaskState.CANCELLED}
+    assert ledger.revive(NEW.id, stages=["join"]) == (PLAN[3].id,)
+    finish(ledger)
+    assert (ledger.job(NEW.id).state, ledger.job(NEW.id).counts.total) == (JobState.COMPLETED, 5)
+
+
+def test_a_revived_stage_waits_for_what_is_not_done_yet(ledger: Ledger) -> None:
+    ledger.control(NEW.id, JobCommand.CANCEL, stages=["develop", "join"])
+    ledger.revive(NEW.id, stages=["develop", "join"])
+    assert states(ledger, "join") == {TaskState.WAITING}
+    finish(ledger)
+    assert ledger.job(NEW.id).counts.done == 5
+
+
+def test_of_a_cancelled_job_one_stage_goes_on_while_the_others_stay_cancelled(ledger: Ledger) -> None:
+    claim(ledger)
+    ledger.control(NEW.id, JobCommand.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL, stages=["join"])
+    assert ledger.job(NEW.id).state is JobState.CANCELLED
+    ledger.revive(NEW.id, stages=["develop"])
+    assert (states(ledger, "develop"), states(ledger, "join")) == ({TaskState.READY}, {TaskState.CANCELLED})
+    finish(ledger)
+    assert ledger.job(NEW.id).state is JobState.COMPLETED
+
+
+def test_cancelling_stages_twice_changes_nothing(ledger: Ledger) -> None:
+    ledger.control(NEW.id, JobCommand.CANCEL, stages=["join"])
+    before = picture(ledger, NEW.id)
+    ledger.control(NEW.id, JobCommand.CANCEL, stages=["join"])
+    assert picture(ledger, NEW.id) == before
+    assert ledger.events(NEW.id)[-1].data == {"stages": ["join"]}

@@ -42,6 +42,7 @@ COMMANDS = [JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobComman
 FAULTS = st.sampled_from(["none"] * 8 + ["reopen", "lost before", "lost reply"])
 SHM = Path("/dev/shm")  # no power cut is tried here, so that no disk need be waited for
 NUMBERS = st.integers(0, 10**6)
+STAGES = st.sampled_from(["part", "join", "last"])
 FAILURE = Failure("SlotDied", "it died", "hint", "may work next time", ("line",), 11)
 
 
@@ -188,6 +189,10 @@ class LedgerMachine(RuleBasedStateMachine):
     def steer_job(self, n: int, command: JobCommand, value: int, fault: str) -> None:
         self.both(fault, lambda g: g.control(JOBS[n].id, command, value))
 
+    @rule(n=st.integers(0, 2), stages=st.sets(STAGES, min_size=1), fault=FAULTS)
+    def cancel_stages(self, n: int, stages: set[str], fault: str) -> None:
+        self.both(fault, lambda g: g.control(JOBS[n].id, JobCommand.CANCEL, 0, stages))
+
     @rule(n=st.integers(0, 2), seconds=st.sampled_from([0, 15, 60]), fault=FAULTS)
     def trim(self, n: int, seconds: int, fault: str) -> None:
         self.both(fault, lambda g: g.control(JOBS[n].id, JobCommand.TRIM, seconds))
@@ -201,20 +206,20 @@ class LedgerMachine(RuleBasedStateMachine):
     def steer_worker(self, n: int, command: JobCommand, fault: str) -> None:
         self.both(fault, lambda g: g.control(self.workers[n].id, command))
 
-    @rule(n=st.integers(0, 2), stage=st.sampled_from(["", "part", "join"]), again=st.booleans(), fault=FAULTS)
-    def revive(self, n: int, stage: str, again: bool, fault: str) -> None:
-        self.both(fault, lambda g: g.revive(JOBS[n].id, (), stage, again))
+    @rule(n=st.integers(0, 2), stages=st.sets(STAGES), again=st.booleans(), fault=FAULTS)
+    def revive(self, n: int, stages: set[str], again: bool, fault: str) -> None:
+        self.both(fault, lambda g: g.revive(JOBS[n].id, (), stages, again))
 
     @rule(n=st.integers(0, 1), again=st.booleans(), fault=FAULTS)
     def revive_a_cancelled_one(self, n: int, again: bool, fault: str) -> None:
         self.steer_job(n, JobCommand.CANCEL, 0, fault)
-        self.revive(n, "", again, fault)
+        self.revive(n, set(), again, fault)
 
     @precondition(lambda self: self.leases)
     @rule(n=NUMBERS, again=st.booleans(), fault=FAULTS)
     def revive_one(self, n: int, again: bool, fault: str) -> None:
         _, lease = self.pick(n)
-        self.both(fault, lambda g: g.revive(lease.job, [lease.task], "", again))
+        self.both(fault, lambda g: g.revive(lease.job, [lease.task], (), again))
 
     @rule(key=st.sampled_from(["k1", "k2"]), etag=st.sampled_from(["e1", "e2"]), fault=FAULTS)
     def arrived(self, key: str, etag: str, fault: str) -> None:
@@ -263,11 +268,12 @@ class LedgerMachine(RuleBasedStateMachine):
             first = told[0].number
             assert [e.number for e in told] == list(range(first, row.last_event + 1))
             assert first == 1 or told[0].type is EventType.TRUNCATED
-            assert row.counts.total == len(tasks)
+            wanted = [t for t in tasks if t.state is not TaskState.CANCELLED]
+            assert row.state is JobState.CANCELLED or row.counts.total == len(wanted)
             assert row.counts.done == sum(t.state is TaskState.DONE for t in tasks)
             assert (row.finished_at is not None) == (row.state in ("completed", "failed", "cancelled"))
             if row.state is JobState.COMPLETED:
-                assert row.counts.done == len(tasks)
+                assert row.counts.done == len(wanted)
 
 
 @contextlib.contextmanager

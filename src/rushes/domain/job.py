@@ -48,7 +48,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counters on a job row. `live` counts tasks that are ready or leased."""
+    """The counters on a job row. `live` counts tasks that are ready or leased; cancelled ones are not in `total`."""
 
     total: int = 0
     done: int = 0
@@ -78,6 +78,7 @@ class Job:
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
+    cancelled_stages: tuple[str, ...] = ()  # those that were cancelled by themselves, also before the plan is open
 
 
 def job_state(counts: Counts, *, opened: bool, chunking: bool, cancelled: bool) -> JobState:

@@ -44,9 +44,9 @@ def command(home: Home, job: str, command: JobCommand, value: int = 0) -> Job:
     return row
 
 
-def retry(home: Home, job: str, tasks: Collection[str] = (), stage: str = "") -> tuple[str, ...]:
-    """Try dead tasks again (all of the job, those named, or one stage's); a cancelled job goes on."""
-    revived = home.ledger.revive(job, tasks, stage)
+def retry(home: Home, job: str, tasks: Collection[str] = (), stages: Collection[str] = ()) -> tuple[str, ...]:
+    """Try dead tasks again (all of the job, those named, or some stages'); a cancelled job goes on."""
+    revived = home.ledger.revive(job, tasks, stages)
     announce_ready(home, job)
     return revived
 

@@ -1,4 +1,4 @@
-"""Progress of a job as people watch it: chunks per stage, speed, time worked and time left; its steps and events."""
+"""Progress of a job as people watch it: chunks per stage, speed, time worked and time left; its events."""
 
 import itertools
 import json
@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from rushes.domain.errors import Refused
 from rushes.domain.event import Event, EventType
-from rushes.domain.grouping import grouped
 from rushes.domain.job import FINAL, Job
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Task, TaskState
@@ -120,7 +118,12 @@ class JobWatcher:
 
     def _read_plan(self, job: Job) -> None:
         length = json.loads(job.facts)["duration_us"] / 1e6
+        self._work = {}
+        for stage in self._stages.values():
+            stage.total = 0
         for task in all_tasks(self._ledger, self._id):
+            if task.state is TaskState.CANCELLED and task.stage in job.cancelled_stages:
+                continue
             self._stages.setdefault(task.stage, _Stage()).total += 1
             self._work[task.id] = PlannedWork.of(task.id, task.stage, task.spec, length)
         self._planned = True
@@ -132,6 +135,8 @@ class JobWatcher:
                 self._count(event)
                 if event.type is EventType.TRUNCATED:
                     self._count_tasks()
+                if "stages" in event.data or event.data.get("state") == TaskState.CANCELLED:
+                    self._read_plan(self._ledger.job(self._id))  # stages were cancelled, or go on
             if not events:
                 return
             self._after = events[-1].number
@@ -139,7 +144,7 @@ class JobWatcher:
     def _count_tasks(self) -> None:
         """What is done, though the events that told so are no longer kept."""
         for task in all_tasks(self._ledger, self._id, TaskState.DONE):
-            self._stages[task.stage].done.add(task.id)
+            self._stages.setdefault(task.stage, _Stage()).done.add(task.id)
             if task.started_at and task.finished_at:
                 self._busy.append((_seconds(task.started_at), _seconds(task.finished_at)))
 
@@ -225,58 +230,3 @@ def follow(ledger: Ledger, job: str, after: int, pause: Callable[[], bool]) -> I
         row = ledger.job(job)
         if (row.state in FINAL and row.last_event == after) or not pause():
             return
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One stage of one job."""
-
-    id: str
-    job: str
-    stage: str
-    state: str  # PENDING, RUNNING, COMPLETED, FAILED or CANCELLED
-    done: int
-    total: int
-    created_at: str
-    started_at: str | None
-    completed_at: str | None
-    error: str | None
-
-    def require(self, move: str, *states: str) -> None:
-        """Raises Refused: the step cannot be moved so from the state it is in."""
-        if self.state not in states:
-            raise Refused(f"{self.id} is {self.state}: it cannot be {move}", f"Possible from {' or '.join(states)}.")
-
-
-def steps_of(tasks: Iterable[Task]) -> tuple[Step, ...]:
-    """The steps of a job in the order of its tasks."""
-    return tuple(_step(stage, some) for stage, some in grouped(tasks, lambda task: task.stage).items())
-
-
-def _step(stage: str, tasks: list[Task]) -> Step:
-    states = {t.state for t in tasks}
-    finished = [t.finished_at for t in tasks if t.finished_at]
-    dead = next((t.failure for t in tasks if t.state is TaskState.DEAD and t.failure), None)
-    return Step(
-        id=f"{tasks[0].job}.{stage}",
-        job=tasks[0].job,
-        stage=stage,
-        state=step_state(states),
-        done=sum(t.state is TaskState.DONE for t in tasks),
-        total=len(tasks),
-        created_at=min(t.created_at for t in tasks),
-        started_at=min((t.started_at for t in tasks if t.started_at), default=None),
-        completed_at=max(finished) if states == {TaskState.DONE} and finished else None,
-        error=f"{dead.kind}: {dead.message}" if dead else None,
-    )
-
-
-def step_state(states: set[TaskState]) -> str:
-    """The state of a step, in the document's words."""
-    if states == {TaskState.DONE}:
-        return "COMPLETED"
-    if TaskState.LEASED in states or (TaskState.DONE in states and TaskState.READY in states):
-        return "RUNNING"
-    if TaskState.DEAD in states:
-        return "FAILED"
-    return "CANCELLED" if TaskState.CANCELLED in states else "PENDING"

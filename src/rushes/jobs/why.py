@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rushes.domain.job import Job
+from rushes.domain.job import Job, JobState
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import Worker, site_of
 from rushes.ledger.pages import all_tasks
@@ -18,6 +18,7 @@ class Reason(StrEnum):
 
     PAUSED = "the job is paused"
     CANCELLED = "the job is cancelled"
+    STAGE_CANCELLED = "its stage is cancelled"
     DEAD = "failed for good"
     NEED_IS_DEAD = "a task it needs has failed"
     NEEDS_WORK = "needs other tasks first"
@@ -59,7 +60,9 @@ def reason_of(task: Task, job: Job, tasks: Mapping[str, Task], workers: Sequence
     if task.state is TaskState.DEAD:
         return Reason.DEAD, f"{task.failure.kind}: {task.failure.message}" if task.failure else ""
     if task.state is TaskState.CANCELLED:
-        return Reason.CANCELLED, f"rushes jobs retry {job.id}"
+        whole = job.state is JobState.CANCELLED
+        again = f"rushes jobs retry {job.id}"
+        return (Reason.CANCELLED, again) if whole else (Reason.STAGE_CANCELLED, f"{again} --stage {task.stage}")
     if job.paused:
         return Reason.PAUSED, f"rushes jobs resume {job.id}"
     if task.state is TaskState.WAITING:

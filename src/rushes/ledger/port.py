@@ -131,8 +131,11 @@ class Ledger(Protocol):
         """
 
     # Steering
-    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
         """Command a job (pause, pause_now, resume, cancel, priority) or a worker (drain, leave). One write on its row.
+
+        With `stages`, cancel ends those alone, whatever state the job is in, also before its plan is open: what is
+        not finished of them is cancelled and not counted any more. Callers name what needs them as well.
 
         Of any job `trim` drops events and log lines that are at least `value` seconds old, but for the last event;
         `forget` drops a finished job whole (its results stay), and answers None.
@@ -141,10 +144,13 @@ class Ledger(Protocol):
             Refused: the job is finished (except priority, which is then ignored), or not yet finished (forget).
         """
 
-    def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
-        """Make dead tasks ready with fresh tries (all of the job, those named, or one stage's); answers their ids.
+    def revive(
+        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+    ) -> tuple[str, ...]:
+        """Make dead tasks ready with fresh tries (all of the job, those named, or some stages'); answers their ids.
 
         A cancelled job goes on, and a task that backs off is due now (answered too; its tries and history stay).
+        Stages that were cancelled by themselves go on if they are named.
         With `again` (repair), tasks that are done are done again as well, no back-off ends, and a cancelled job
         stays as it is: () and no change.
         """

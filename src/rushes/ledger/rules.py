@@ -3,7 +3,7 @@
 Pure: each function takes what a backend has read and answers what it must write.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,6 +60,7 @@ class JobStatus(Protocol):
     priority: int
     paused: int  # 1: no new leases; 2: what runs is given back as well
     cancelled: bool
+    cancelled_stages: list[str]
     finished: int | None
 
     @property
@@ -79,12 +80,16 @@ class JobStatus(Protocol):
         """Whether its first task is leased."""
 
 
-def apply_command(job: JobStatus, command: JobCommand, value: int = 0) -> NewEvent | None:
+def apply_command(job: JobStatus, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> NewEvent | None:
     """Change a job as commanded; the event to record, None if nothing changed. Its tasks are to follow.
 
     Raises:
         Refused: the job is finished (except priority, or cancelling once more: both change nothing).
     """
+    if stages:
+        new = sorted(set(stages) - set(job.cancelled_stages))
+        job.cancelled_stages = sorted({*job.cancelled_stages, *new})
+        return (EventType.CANCELLED, {"stages": new}) if new else None
     if job.state in FINAL:
         _check_finished(job, command)
         return None
@@ -173,7 +178,7 @@ class TaskStatus:
         """The answer to a lease that holds no more; OK if that very fence had one of these outcomes."""
         if self.fence == fence and self.state != TaskState.LEASED and self.outcome in outcomes:
             return Verdict.OK
-        return Verdict.CANCELLED if self.cancelled else Verdict.LOST
+        return Verdict.CANCELLED if self._is_cancelled else Verdict.LOST
 
     def lease_status(self, fence: int, worker: str) -> LeaseStatus:
         """What a renewal says of that lease."""
@@ -181,7 +186,11 @@ class TaskStatus:
             return LeaseStatus.GIVE_BACK if self.paused > 1 else LeaseStatus.KEEP
         if self.state == TaskState.DONE and self.fence == fence:
             return LeaseStatus.KEEP
-        return LeaseStatus.CANCELLED if self.cancelled else LeaseStatus.LOST
+        return LeaseStatus.CANCELLED if self._is_cancelled else LeaseStatus.LOST
+
+    @property
+    def _is_cancelled(self) -> bool:
+        return self.cancelled or self.state == TaskState.CANCELLED
 
     def attempt(self, **more: JSON) -> EventData:
         """The data of an event about its last attempt."""
@@ -208,9 +217,11 @@ def worn_out(losses: int) -> Failure | None:
     return Failure(KillsItsWorker.__name__, message, KillsItsWorker.hint, KillsItsWorker.verdict)
 
 
-def is_revivable(state: TaskState, *, backs_off: bool, again: bool) -> bool:
-    """Whether `revive` takes a task: dead, or backing off; with `again` dead or done."""
-    return state is TaskState.DEAD or (state is TaskState.DONE if again else backs_off)
+def is_revivable(state: TaskState, *, backs_off: bool, again: bool, named: bool) -> bool:
+    """Whether `revive` takes a task: dead, backing off, cancelled if its stage is named; with `again` dead or done."""
+    if state is TaskState.DEAD or again:
+        return state in (TaskState.DEAD, TaskState.DONE)
+    return backs_off or (named and state is TaskState.CANCELLED)
 
 
 def visible_state(state: TaskState, *, cancelled: bool) -> TaskState:

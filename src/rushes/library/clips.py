@@ -18,7 +18,7 @@ from rushes.jobs.intake import wake
 from rushes.jobs.maintenance.gc import drop
 from rushes.jobs.maintenance.video_removal import CLIP, deleted_jobs
 from rushes.jobs.originals import Original, list_originals, original
-from rushes.jobs.progress import steps_of
+from rushes.jobs.steps import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.names import stem
@@ -148,7 +148,7 @@ class Clips:
     def _status(self, record: Record, job: Job, cleared: bool) -> ClipStatus:
         doc = record.doc
         status = "cleared" if cleared else STATUS.get(job.state, "processing" if job.started_at else "queued")
-        steps = steps_of(all_tasks(self.home.ledger, job.id)) if status == "failed" else ()
+        steps = steps_of(self.home, job) if status == "failed" else ()
         error = next((step.error for step in steps if step.error), None)
         title, span = str(doc.get("name", "clip")), (doc["t_start"], doc["t_end"])
         times = (job.created_at, self._expiry(job) if status == "done" else "")

@@ -18,14 +18,15 @@ from rushes.jobs import control
 from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
 from rushes.jobs.intake import TRIAL
 from rushes.jobs.needed_models import explain_missing_models
-from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, Step, busy_seconds, follow, steps_of
+from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, busy_seconds, follow
+from rushes.jobs.steps import Step, cancel_step, join_steps, retry_step, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library.names import pick_one
 
 __all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
-__all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason", "busy_seconds"]
+__all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason", "busy_seconds", "join_steps"]
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
 
@@ -125,7 +126,7 @@ class Jobs:
 
     def steps(self, job: str) -> tuple[Step, ...]:
         """The steps of a job in plan order."""
-        return steps_of(self.tasks(job))
+        return steps_of(self.home, self.get(job))
 
     def step(self, id: str) -> Step:
         """One step, by `job.stage`.
@@ -134,10 +135,10 @@ class Jobs:
             NotFound: there is none.
         """
         named = _TASK_ID.match(id)
-        tasks = all_tasks(self.home.ledger, self.get(named[1]).id, stage=named[2]) if named and not named[3] else ()
-        if not tasks:
+        found = steps_of(self.home, self.get(named[1]), named[2]) if named and not named[3] else ()
+        if not found:
             raise NotFound(f"no step {id[:60]!r}", what="step")
-        return steps_of(tasks)[0]
+        return found[0]
 
     def events(self, job: str, after: int = 0, limit: int = 500) -> tuple[Event, ...]:
         """Numbered events of a job after a number."""
@@ -184,7 +185,15 @@ class Jobs:
 
     def retry(self, job: str, stage: str = "") -> tuple[str, ...]:
         """Try dead tasks again, of one stage or all; a cancelled job continues."""
-        return control.retry(self.home, self.get(job).id, stage=stage)
+        return control.retry(self.home, self.get(job).id, stages=[stage] if stage else ())
+
+    def cancel_step(self, step: Step) -> None:
+        """Stop a step and what needs it; the others go on."""
+        cancel_step(self.home, self.get(step.job), step.stage)
+
+    def retry_step(self, step: Step) -> None:
+        """Try a step again, with what needs it; the others stay as they are."""
+        retry_step(self.home, self.get(step.job), step.stage)
 
     def announce(self, job: str, stage: str) -> None:
         """Send hints for the ready tasks of a stage again."""

@@ -44,6 +44,19 @@ def stages_of(
     return tuple(left)
 
 
+def requirements_of(names: Iterable[str], specs: Mapping[str, StageSpec], *, deep: bool = True) -> list[str]:
+    """Stages with all that they need; if not `deep`, only what they need themselves."""
+    if deep:
+        return _with_needs(list(names), specs)
+    return list(dict.fromkeys(stage_of(need) for name in names for need in specs[name].needs))
+
+
+def dependants_of(names: Iterable[str], stages: Iterable[str], specs: Mapping[str, StageSpec]) -> list[str]:
+    """Stages, and those of `stages` that need one of them."""
+    gone = tuple(names)
+    return [name for name in stages if name in gone or (name in specs and _needs_any(name, gone, specs))]
+
+
 def _with_needs(names: Sequence[str], specs: Mapping[str, StageSpec]) -> list[str]:
     ordered: list[str] = []
 

@@ -158,7 +158,7 @@ def test_a_repaired_result_is_found_again(studio: Studio) -> None:
     studio.follower.catch_up()
     studio.ledger.set_aside("anna", ["v-0"], "damaged")
     studio.blobs.delete(manifest_key("anna", "v-0"))
-    studio.ledger.revive("job_a", stage="transcribe", again=True)
+    studio.ledger.revive("job_a", stages=["transcribe"], again=True)
     studio.follower.catch_up()
     assert studio.said() == []
     studio.chunk("job_a", 0, line("word again", 0))

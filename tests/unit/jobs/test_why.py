@@ -32,7 +32,8 @@ NEED = task(TaskState.READY, name="job_a.develop.00001")
 
 CASES = {
     Reason.PAUSED: (task(), replace(JOB, paused=True), [], [worker()]),
-    Reason.CANCELLED: (task(TaskState.CANCELLED), JOB, [], [worker()]),
+    Reason.CANCELLED: (task(TaskState.CANCELLED), replace(JOB, state=JobState.CANCELLED), [], [worker()]),
+    Reason.STAGE_CANCELLED: (task(TaskState.CANCELLED), JOB, [], [worker()]),
     Reason.DEAD: (task(TaskState.DEAD, failure=FAILURE), JOB, [], [worker()]),
     Reason.NEED_IS_DEAD: (
         task(TaskState.WAITING, (NEED.id,)),

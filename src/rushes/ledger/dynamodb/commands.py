@@ -97,7 +97,7 @@ def _meet_page(tx: Transaction, name: str, etag: str) -> tuple[list[str], bool]:
 
 
 # Steering
-def control(store: Store, target: str, command: JobCommand, value: int = 0) -> Job | None:
+def control(store: Store, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
     """Command a job or a worker."""
     if command in (JobCommand.DRAIN, JobCommand.LEAVE):
         _control_worker(store, target, command)
@@ -107,7 +107,7 @@ def control(store: Store, target: str, command: JobCommand, value: int = 0) -> J
         return None
     if command is JobCommand.TRIM:
         return trim(store, target, value)
-    return _control_job(store, target, command, value)
+    return _control_job(store, target, command, value, stages)
 
 
 def _control_worker(store: Store, id: str, command: JobCommand) -> None:
@@ -129,18 +129,21 @@ def _control_worker(store: Store, id: str, command: JobCommand) -> None:
     store.change("control", work)
 
 
-def _control_job(store: Store, id: str, command: JobCommand, value: int) -> Job:
+def _control_job(store: Store, id: str, command: JobCommand, value: int, stages: Collection[str]) -> Job:
     """Pause, resume, cancel or change the priority: one write on the job; its tasks follow, now or owed."""
 
     def work(tx: Transaction) -> Job:
         tx.load([job_key(id), details_key(id)])
         job = tx.job(id)
-        event = rules.apply_command(job, command, value)
+        event = rules.apply_command(job, command, value, stages)
         if event:
             tx.add_event(job, event)
-            if job.cancelled:
+            if stages:
+                owed.cancel_stages(tx, job)
+            elif job.cancelled:
                 job.chunking, job.epoch = False, job.epoch + 1
-            owed.relist_tasks(tx, job)
+            if not stages:
+                owed.relist_tasks(tx, job)
             settle(tx, job)
         return job_of(tx, id)
 
@@ -164,7 +167,7 @@ def _forget(store: Store, id: str) -> None:
 
 
 def revive(
-    store: Store, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False
+    store: Store, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
 ) -> tuple[str, ...]:
     """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on."""
 
@@ -175,7 +178,10 @@ def revive(
         if row.cancelled:
             row.cancelled = False
             tx.put(row)
-        step = {"kind": "revive", "tasks": sorted(tasks), "stage": stage, "again": again, "after": []}
+        if not again:
+            row.cancelled_stages = [stage for stage in row.cancelled_stages if stage not in stages]
+            tx.put(row)
+        step = {"kind": "revive", "tasks": sorted(tasks), "stages": sorted(stages), "again": again, "after": []}
         revived = owed.begin(tx, row, step)
         settle(tx, row)
         return revived

@@ -11,12 +11,13 @@ from rushes.ledger.dynamodb import transaction
 from rushes.ledger.dynamodb.keys import blob_key, task_key
 from rushes.ledger.dynamodb.rows import JobRow, LanesRow, TaskRow, draft_of
 from rushes.ledger.dynamodb.transaction import Transaction
-from rushes.ledger.dynamodb.transitions import insert, make_ready, meet_need, move, settle
+from rushes.ledger.dynamodb.transitions import cancel, insert, make_ready, meet_need, move, settle
 from rushes.ledger.rules import is_revivable
 
 FORGET = "forget"  # the kind of a step after which there is no job
 Step = dict[str, JSON]  # what is to be done, and how far it has come
-_NOT_BEGUN = (TaskState.WAITING, TaskState.READY, TaskState.DEAD)
+_NOT_BEGUN = (TaskState.WAITING, TaskState.READY, TaskState.DEAD, TaskState.CANCELLED)
+_UNFINISHED = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
 def begin(tx: Transaction, job: JobRow, step: Step) -> list[str]:
@@ -64,6 +65,12 @@ def relist_tasks(tx: Transaction, job: JobRow) -> None:
     """A job was stopped, resumed or given another priority: its tasks are listed as that demands."""
     job.owed = [step for step in job.owed if step["kind"] != "relist"]
     begin(tx, job, {"kind": "relist"})
+
+
+def cancel_stages(tx: Transaction, job: JobRow) -> None:
+    """What is not finished of the stages that are not wanted is cancelled."""
+    job.owed = [step for step in job.owed if step["kind"] != "cancel"]
+    begin(tx, job, {"kind": "cancel"})
 
 
 def plan_of(tx: Transaction, job: JobRow, fence: int) -> list[Draft]:
@@ -143,6 +150,15 @@ def _relist(tx: Transaction, job: JobRow, step: Step) -> tuple[list[str], Step |
     return [], None
 
 
+def _cancel(tx: Transaction, job: JobRow, step: Step) -> tuple[list[str], Step | None]:
+    for row in tx.tasks_of(job.id, step.get("after", "")):
+        if tx.full:
+            return [], {**step, "after": row.id}
+        if row.stage in job.cancelled_stages and row.state in _UNFINISHED:
+            cancel(tx, row)
+    return [], None
+
+
 def _revive(tx: Transaction, job: JobRow, step: Step) -> tuple[list[str], Step | None]:
     """Tasks are to be done again, in plan order; who has not begun waits for them."""
     rows = sorted(tx.tasks_of(job.id), key=lambda row: row.plan_order)
@@ -166,9 +182,11 @@ def _revive(tx: Transaction, job: JobRow, step: Step) -> tuple[list[str], Step |
 
 
 def _is_chosen(row: TaskRow, step: Step) -> bool:
-    named = step["stage"] in ("", row.stage) and (not step["tasks"] or row.id in step["tasks"])
+    stages, tasks = step["stages"], step["tasks"]
+    meant = (not stages or row.stage in stages) and (not tasks or row.id in tasks)
     later = list(row.plan_order) > step["after"]
-    return named and later and is_revivable(row.state, backs_off=row.due is not None, again=step["again"])
+    backs_off = row.due is not None
+    return meant and later and is_revivable(row.state, backs_off=backs_off, again=step["again"], named=bool(stages))
 
 
 def _refresh(tx: Transaction, job: JobRow, row: TaskRow) -> None:
@@ -201,4 +219,6 @@ def _reset_needs(tx: Transaction, undone: Iterable[TaskRow]) -> bool:
 
 
 _Do = Callable[[Transaction, JobRow, Step], tuple[list[str], Step | None]]
-_KINDS: dict[str, _Do] = {"count_down": _count_down, "open_plan": _open_plan, "relist": _relist, "revive": _revive}
+_KINDS: dict[str, _Do] = {
+    "count_down": _count_down, "open_plan": _open_plan, "relist": _relist, "revive": _revive, "cancel": _cancel,
+}  # fmt: skip

@@ -129,7 +129,7 @@ def _sorted(tx: Transaction, rows: Sequence[TaskRow]) -> list[TaskRow]:
 def _jobs_with(tx: Transaction, state: TaskState | None, begin: str) -> list[JobRow]:
     """Where a list begins and every job that may have such tasks, by age: of those that are complete, all are done."""
     all_jobs, others = [("jobs", "by_change")], [(UNFINISHED, "by_list"), (OWED, "by_list")]
-    lists = all_jobs if state in (None, TaskState.DONE) else others
+    lists = all_jobs if state in (None, TaskState.DONE, TaskState.CANCELLED) else others
     ids = {keys.job_of(item) for part, index in lists for item in tx.table.query(part, index=index)}
     ids |= {begin} if begin else set()
     tx.load(map(job_key, ids))
@@ -144,7 +144,7 @@ def _may_have(job: JobRow, state: TaskState | None) -> bool:
         return job.dead > 0
     if state in (TaskState.READY, TaskState.LEASED):
         return job.live > 0
-    return state is not TaskState.CANCELLED or job.cancelled
+    return state is not TaskState.CANCELLED or job.cancelled or bool(job.cancelled_stages)
 
 
 def in_plan_order(store: Store, tasks: Sequence[str]) -> list[str]:

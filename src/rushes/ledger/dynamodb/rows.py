@@ -47,7 +47,7 @@ def unpack(cls: type[R], item: Item) -> R:
 
 @dataclass(slots=True)
 class TaskRow:
-    """A task; `state` knows nothing of its job being cancelled. One without a stage is only waited for."""
+    """A task; `state` knows nothing of its whole job being cancelled. One without a stage is only waited for."""
 
     id: str
     job: str
@@ -169,6 +169,7 @@ class JobRow:
     started: int | None = None
     finished: int | None = None
     owed: list[dict[str, JSON]] = field(default_factory=list)
+    cancelled_stages: list[str] = field(default_factory=list)
     rev: int = 0
 
     def __post_init__(self) -> None:
@@ -221,6 +222,7 @@ class JobDetails:
             payload=new.payload, facts=self.facts, state=row.state, paused=bool(row.paused), priority=row.priority,
             counts=row.counts, last_event=row.last_event, created_at=iso(row.created),
             started_at=iso_or_none(row.started), finished_at=iso_or_none(row.finished),
+            cancelled_stages=tuple(row.cancelled_stages),
         )  # fmt: skip
 
 

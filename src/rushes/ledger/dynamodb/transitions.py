@@ -39,6 +39,7 @@ def move(tx: Transaction, row: TaskRow, state: TaskState) -> None:
     for of, step in ((row.state, -1), (state, 1)):
         if of in _COUNTED:
             setattr(job, _COUNTED[of], getattr(job, _COUNTED[of]) + step)
+    job.total += (row.state is TaskState.CANCELLED) - (state is TaskState.CANCELLED)
     row.state = state
     if row.first:
         job.chunking = state is TaskState.LEASED
@@ -75,6 +76,12 @@ def dead_letter(tx: Transaction, row: TaskRow, outcome: str, failure: Failure, d
     move(tx, row, TaskState.DEAD)
     row.worker, row.outcome, row.finished, row.failure = "", outcome, tx.wall, asdict(failure)
     tx.add_event(tx.job(row.job), (EventType.DEAD, data), row.id)
+
+
+def cancel(tx: Transaction, row: TaskRow) -> None:
+    """It is not wanted any more, and nobody's."""
+    move(tx, row, TaskState.CANCELLED)
+    row.worker, row.due, row.progress, row.finished = "", None, "0.0", tx.wall
 
 
 def lose(tx: Transaction, row: TaskRow) -> None:
@@ -124,6 +131,9 @@ def insert(
             row.unmet |= 1 << bit
     _add_lane(tx, draft.lane)
     tx.add(row)
+    if draft.stage in job.cancelled_stages and not draft.adopted:
+        cancel(tx, row)
+        return False
     if not draft.adopted:
         return make_ready(tx, row)
     move(tx, row, TaskState.DONE)

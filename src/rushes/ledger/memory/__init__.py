@@ -9,7 +9,7 @@ from rushes.domain.result import Result
 from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, LeaseStatus, Need, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import rules
-from rushes.ledger.memory.state import JobRow, MemoryState, WorkerRow
+from rushes.ledger.memory.state import JobRow, MemoryState, TaskRow, WorkerRow
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class MemoryLedger(MemoryState):
             return SweepResult(ready, debts, len(orphans), due, quiet)
 
     # Steering
-    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
         with self._lock:
             if command in (JobCommand.DRAIN, JobCommand.LEAVE):
                 self._control_worker(target, command)
@@ -139,23 +139,29 @@ class MemoryLedger(MemoryState):
             if command is JobCommand.TRIM:
                 job.trim(self._wall() - 1000 * value)
                 return job.job()
-            event = rules.apply_command(job, command, value)
+            event = rules.apply_command(job, command, value, stages)
             if event:
                 self._add_event(job, *event)
+                self._cancel_stages(job)
             for row in job.tasks.values():
                 if job.cancelled and row.state is TaskState.LEASED:
                     row.state, row.worker, row.progress = TaskState.READY, None, 0.0
             self._settle(job)
             return job.job()
 
-    def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
+    def revive(
+        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+    ) -> tuple[str, ...]:
         with self._lock:
             mine = self._job(job)
             if again and mine.cancelled:
                 return ()
             mine.cancelled = False
-            rows = [t for t in mine.tasks.values() if stage in ("", t.draft.stage) and (not tasks or t.id in tasks)]
-            rows = [t for t in rows if rules.is_revivable(t.state, backs_off=t.due is not None, again=again)]
+            if not again:
+                mine.cancelled_stages = [stage for stage in mine.cancelled_stages if stage not in stages]
+            rows = [t for t in mine.tasks.values() if not stages or t.draft.stage in stages]
+            rows = [t for t in rows if not tasks or t.id in tasks]
+            rows = [t for t in rows if self._is_revivable(t, again=again, named=bool(stages))]
             for row in rows:
                 self._refresh(row)
             self._reset_needs(mine)
@@ -253,6 +259,9 @@ class MemoryLedger(MemoryState):
             row.until = min(row.until, self._now())
         else:
             row.over = True
+
+    def _is_revivable(self, row: TaskRow, *, again: bool, named: bool) -> bool:
+        return rules.is_revivable(row.state, backs_off=row.due is not None, again=again, named=named)
 
     def _forget(self, job: JobRow) -> None:
         rules.check_forget(job.id, job.state)

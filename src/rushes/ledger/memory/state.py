@@ -27,6 +27,7 @@ class JobRow:
     state: JobState = JobState.CREATED
     paused: int = 0
     cancelled: bool = False
+    cancelled_stages: list[str] = field(default_factory=list)
     facts: str = ""
     losses: int = 0
     failures: int = 0
@@ -62,7 +63,8 @@ class JobRow:
         states = [task.state for task in self.tasks.values()]
         live = states.count(TaskState.READY) + states.count(TaskState.LEASED)
         dead, done = states.count(TaskState.DEAD), states.count(TaskState.DONE)
-        return Counts(len(states), done, dead, live, self.losses, self.failures)
+        total = len(states) - states.count(TaskState.CANCELLED)
+        return Counts(total, done, dead, live, self.losses, self.failures)
 
     def trim(self, before: int) -> None:
         """Drop events and log lines up to a moment, but for the last event."""
@@ -78,13 +80,13 @@ class JobRow:
         return Job(
             n.id, n.owner, n.team, n.request_id, n.name, n.recipe, n.payload, self.facts, self.state,
             bool(self.paused), self.priority, self.counts, self.events[-1].number, iso(self.created),
-            iso_or_none(self.started), iso_or_none(self.finished),
+            iso_or_none(self.started), iso_or_none(self.finished), tuple(self.cancelled_stages),
         )  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
 class TaskRow:
-    """A task; `state` knows nothing of its job being cancelled."""
+    """A task; `state` knows nothing of its whole job being cancelled."""
 
     job: JobRow
     draft: Draft
@@ -179,7 +181,10 @@ class WorkerRow:
         return Worker(self.who, left > 0, self.draining, self.note, held, left, iso(self.started))
 
 
-_NOT_BEGUN = (TaskState.WAITING, TaskState.READY, TaskState.DEAD)
+_NOT_BEGUN = (TaskState.WAITING, TaskState.READY, TaskState.DEAD, TaskState.CANCELLED)
+
+
+_UNFINISHED = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
 class MemoryState:
@@ -252,6 +257,7 @@ class MemoryState:
             row.unmet = {need for need in row.unmet if not self._is_met(need)}
             if row.adopted:
                 self._add_event(job, EventType.ADOPTED, row.status.attempt(seconds=0.0), row.id)
+        self._cancel_stages(job)
         return tuple(row.id for row in rows if self._make_ready(row))
 
     def _is_met(self, need: Need) -> bool:
@@ -286,6 +292,13 @@ class MemoryState:
                 row.unmet |= again
                 if row.state is TaskState.READY:
                     row.state, row.due = TaskState.WAITING, None
+
+    def _cancel_stages(self, job: JobRow) -> None:
+        """What is not finished of the stages that are not wanted is cancelled."""
+        for row in job.tasks.values():
+            if row.draft.stage in job.cancelled_stages and row.state in _UNFINISHED:
+                row.end(TaskState.CANCELLED, row.outcome, self._wall())
+                row.due, row.progress = None, 0.0
 
     # Leases
     def _lease(self, row: TaskRow, worker: str) -> Lease:

@@ -94,7 +94,7 @@ WHERE task.key = held.key;
 UPDATE rushes.job SET state = saved.state, priority = saved.priority, paused = saved.paused,
     cancelled = saved.cancelled, opened = saved.opened, total = saved.total, done = saved.done, dead = saved.dead,
     live = saved.live, losses = saved.losses, failures = saved.failures, last_event = saved.last_event,
-    finished = saved.finished,
+    finished = saved.finished, cancelled_stages = saved.cancelled_stages,
     started = coalesce(job.started, (SELECT task.started FROM rushes.task WHERE task.key = job.number << 20))
 FROM json_populate_recordset(NULL::rushes.job, :rows) AS saved WHERE job.number = saved.number;
 INSERT INTO rushes.job_change (job, changed)

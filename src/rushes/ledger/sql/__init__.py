@@ -83,7 +83,7 @@ class SqlLedger(ABC):
         return self._write("sweep", lambda tx: sweep.sweep(tx, limit, paid, self._is_gone))
 
     # Steering
-    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
         """Tell a job or a worker."""
         if command in (JobCommand.DRAIN, JobCommand.LEAVE):
             self._write("control", lambda tx: control.command_worker(tx, target, command))
@@ -94,12 +94,14 @@ class SqlLedger(ABC):
         if command is JobCommand.TRIM:
             self._write("control", lambda tx: control.trim_job(tx, target, value))
             return self.job(target)
-        self._write("control", lambda tx: control.command_job(tx, target, command, value))
+        self._write("control", lambda tx: control.command_job(tx, target, command, value, stages))
         return self.job(target)
 
-    def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
+    def revive(
+        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+    ) -> tuple[str, ...]:
         """Make dead tasks ready with fresh tries, and end back-offs; a cancelled job goes on."""
-        return self._write("revive", lambda tx: control.revive(tx, job, tasks, stage, again))
+        return self._write("revive", lambda tx: control.revive(tx, job, tasks, stages, again))
 
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
         """Which of these results exist."""

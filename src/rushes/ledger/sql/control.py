@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand
 from rushes.ledger.rules import apply_command, check_forget, check_worker
+from rushes.ledger.sql.intake import cancel_stages
 from rushes.ledger.sql.job_row import JobRow, JobRows
 from rushes.ledger.sql.transaction import Row, Transaction
 
@@ -26,7 +27,7 @@ def command_worker(tx: Transaction, id: str, command: JobCommand) -> None:
         tx.run("leave_worker", number=row[0], now=tx.awake)
 
 
-def command_job(tx: Transaction, id: str, command: JobCommand, value: int) -> None:
+def command_job(tx: Transaction, id: str, command: JobCommand, value: int, stages: Collection[str]) -> None:
     """Pause, resume, cancel or change the priority; what is so already changes nothing.
 
     Raises:
@@ -35,17 +36,20 @@ def command_job(tx: Transaction, id: str, command: JobCommand, value: int) -> No
     """
     jobs = JobRows(tx)
     job = jobs.find(id)
-    event = apply_command(job, command, value)
+    event = apply_command(job, command, value, stages)
     if event is None:
-        return
+        return None
     job.record(event[0], event[1])
+    if stages:
+        cancel_stages(tx, job)
+        return jobs.save()
     if command is JobCommand.PRIORITY:
         tx.run("rank_tasks", **job.keys, rank=-value)
     else:
         tx.run("park_job", **job.keys, parked=job.stopped)
     if command is JobCommand.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
         tx.run("take_leases", **job.keys)
-    jobs.save()
+    return jobs.save()
 
 
 def trim_job(tx: Transaction, id: str, seconds: int) -> None:
@@ -73,7 +77,7 @@ def forget_job(tx: Transaction, id: str) -> None:
         tx.run(f"forget_{name}", **job.keys, job=job.number, id=id)
 
 
-def revive(tx: Transaction, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
+def revive(tx: Transaction, id: str, tasks: Collection[str], stages: Collection[str], again: bool) -> tuple[str, ...]:
     """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on.
 
     Raises:
@@ -83,7 +87,10 @@ def revive(tx: Transaction, id: str, tasks: Collection[str], stage: str, again: 
     job = jobs.find(id)
     if again and job.cancelled:
         return ()
-    rows = tx.all("to_revive", **job.keys, again=again, stage=stage, every=not tasks, ids=list(tasks))
+    named = {"ids": list(tasks), "every": not tasks, "stages": list(stages), "every_stage": not stages}
+    rows = tx.all("to_revive", **job.keys, again=again, **named)
+    if not again:
+        job.cancelled_stages = [stage for stage in job.cancelled_stages if stage not in stages]
     if job.cancelled:
         job.cancelled = False
         tx.run("park_job", **job.keys, parked=bool(job.paused))
@@ -98,6 +105,7 @@ def _revive(tx: Transaction, jobs: JobRows, job: JobRow, rows: Sequence[Row]) ->
     for _, task, state in rows:
         job.record(EventType.REVIVED, {"state": state}, task)
         job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
+        job.total += state == "cancelled"
     keys = [row[0] for row in rows]
     tx.run("revive", keys=keys)
     _reset_needs(tx, jobs, job)

@@ -24,12 +24,25 @@ WHERE key BETWEEN :first AND :last AND state = 'leased';
 -- A job's priority, on its tasks.
 UPDATE rushes.task SET rank = :rank WHERE key BETWEEN :first AND :last AND rank <> :rank;
 
+-- name: to_cancel
+-- Tasks of some stages that are not finished, held.
+SELECT key, state FROM rushes.task
+WHERE key BETWEEN :first AND :last AND stage = ANY (:stages) AND state IN ('waiting', 'ready', 'leased')
+ORDER BY key FOR UPDATE OF task;
+
+-- name: cancel_tasks
+-- These tasks are not wanted any more, and nobody's.
+UPDATE rushes.task SET state = 'cancelled', worker = NULL, parked = false, due = NULL, progress = 0, finished = :at
+WHERE key = ANY (:keys);
+
 -- name: to_revive
--- Tasks that a revival means: dead ones; with `again` those that are done, without it those that back off.
+-- Tasks that a revival means: dead ones; with `again` those that are done, without it those that back off, and those
+-- that were cancelled if their stage is named.
 SELECT key, id, state FROM rushes.task
 WHERE key BETWEEN :first AND :last
-    AND (state = 'dead' OR CASE WHEN :again THEN state = 'done' ELSE due IS NOT NULL END)
-    AND (:stage = '' OR stage = :stage) AND (:every OR id = ANY (:ids))
+    AND (state = 'dead' OR CASE WHEN :again THEN state = 'done'
+        ELSE due IS NOT NULL OR (state = 'cancelled' AND NOT :every_stage) END)
+    AND (:every_stage OR stage = ANY (:stages)) AND (:every OR id = ANY (:ids))
 ORDER BY key;
 
 -- name: end_backoff
@@ -49,7 +62,7 @@ SELECT DISTINCT task >> 20 FROM rushes.need WHERE ref BETWEEN :first AND :last;
 -- name: dependents
 -- Tasks, held, that have not begun and need a task of this job that is not done, and whether they were ready.
 SELECT key, state FROM rushes.task
-WHERE state IN ('waiting', 'ready', 'dead') AND key IN (
+WHERE state IN ('waiting', 'ready', 'dead', 'cancelled') AND key IN (
     SELECT need.task FROM rushes.need JOIN rushes.task AS needed ON needed.key = need.ref
     WHERE need.ref BETWEEN :first AND :last AND needed.state <> 'done')
 ORDER BY key FOR UPDATE OF task;

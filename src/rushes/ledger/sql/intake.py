@@ -98,6 +98,13 @@ def open_plan(tx: Transaction, jobs: JobRows, job: JobRow, bodies: dict[str, str
     return _insert_tasks(tx, jobs, job, drafts) if drafts else ()
 
 
+def cancel_stages(tx: Transaction, job: JobRow) -> None:
+    """What is not finished of the stages that are not wanted is cancelled."""
+    rows = tx.all("to_cancel", **job.keys, stages=job.cancelled_stages)
+    job.total, job.live = job.total - len(rows), job.live - sum(state != "waiting" for _, state in rows)
+    tx.run("cancel_tasks", keys=[key for key, _ in rows], at=job.at)
+
+
 def make_ready(tx: Transaction, jobs: JobRows, counted: Iterable[Row]) -> tuple[str, ...]:
     """Tasks (key, id, state) whose count of unmet needs went down: those that can be claimed now."""
     ready = sorted((key, id) for key, id, state in counted if state == "ready")
@@ -121,7 +128,10 @@ def _insert_tasks(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[
     tx.insert("task_spec", [{"task": keys[d.id], "spec": d.spec} for d in new])
     _insert_needs(tx, new, known)
     _count(job, new, [row["state"] for row in rows])
-    return () if job.stopped else tuple(str(row["id"]) for row in rows if row["state"] == "ready")
+    if job.cancelled_stages:
+        cancel_stages(tx, job)
+    ready = [row for row in rows if row["state"] == "ready" and row["stage"] not in job.cancelled_stages]
+    return () if job.stopped else tuple(str(row["id"]) for row in ready)
 
 
 def _known(tx: Transaction, jobs: JobRows, drafts: Sequence[Draft], *, fresh: bool = False) -> Known:

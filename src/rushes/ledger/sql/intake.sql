@@ -6,22 +6,22 @@ UPDATE rushes.task SET state = 'done', unmet = 0, outcome = 'done', adopted = tr
 
 -- name: job_rows
 -- Job rows held by this transaction, locked in order so that no two wait for each other; and the time.
-SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE;
+SELECT *, cancelled_stages, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE;
 
 -- name: job_row
 -- The same for one job by its id.
-SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE id = :id FOR NO KEY UPDATE;
+SELECT *, cancelled_stages, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE id = :id FOR NO KEY UPDATE;
 
 -- name: jobs_of
 -- The same for the jobs of these tasks, and for jobs with tasks that need one of them.
-SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number IN (
+SELECT *, cancelled_stages, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number IN (
     SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
     UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
 ORDER BY number FOR NO KEY UPDATE;
 
 -- name: free_jobs_of
 -- The same without those that somebody else holds.
-SELECT *, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number IN (
+SELECT *, cancelled_stages, (SELECT wall FROM rushes.clock) FROM rushes.job WHERE number IN (
     SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
     UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
 ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;

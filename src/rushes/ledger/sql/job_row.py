@@ -18,7 +18,7 @@ _SAVED = ("number", "state", "priority", "paused", "cancelled", "opened", "total
 
 @dataclass(slots=True)
 class JobRow:
-    """One job row; the fields are in the order of the table's first columns."""
+    """One job row; the first fields are in the order of the table's first columns."""
 
     number: int
     id: str
@@ -36,6 +36,7 @@ class JobRow:
     failures: int = 0
     last_event: int = 0
     finished: int | None = None
+    cancelled_stages: list[str] = field(default_factory=list)
     at: int = 0  # when it was held
     events: list[dict[str, object]] = field(default_factory=list)
 
@@ -67,7 +68,8 @@ class JobRow:
 
     def values(self) -> dict[str, object]:
         """What `save_job` writes."""
-        return {name: getattr(self, name) for name in _SAVED} | {"changed": bool(self.events)}
+        values = {name: getattr(self, name) for name in _SAVED}
+        return values | {"cancelled_stages": " ".join(self.cancelled_stages), "changed": bool(self.events)}
 
 
 class JobRows:
@@ -121,6 +123,7 @@ class JobRows:
         found = [JobRow(*row[:16]) for row in rows]
         for job, row in zip(found, rows, strict=True):
             job.state, job.at = JobState(job.state), self._tx.at or row[-1]
+            job.cancelled_stages = row[-2].split()
         return [self._rows.setdefault(job.number, job) for job in found]
 
 

@@ -59,7 +59,7 @@ def tasks(
         rows = _tasks_of(reader, job, asked)
     elif ids:
         rows = reader.all("tasks_named", **asked)
-    elif state in (None, TaskState.DONE):
+    elif state in (None, TaskState.DONE, TaskState.CANCELLED):
         rows = reader.all("tasks_between", **asked, last=_END, every=True)
     else:
         rows = reader.all("tasks_undone", **asked)
@@ -108,12 +108,12 @@ def _page(rows: list[Row], limit: int, cursor: Callable[[Row], str]) -> Page[Job
 
 
 def job_of(row: Row) -> Job:
-    """A job as a row of `job_seen` says."""
+    """A job as a row of `job_listed` says."""
     id, owner, team, request, name, recipe, payload, facts, state, paused, priority, *rest = row
-    *counts, last_event, created, started, finished, _, _ = rest
+    *counts, last_event, created, started, finished, _, _, stages = rest
     return Job(
         id, owner, team, request, name, recipe, payload, facts, JobState(state), bool(paused), priority,
-        Counts(*counts), last_event, iso(created), iso_or_none(started), iso_or_none(finished),
+        Counts(*counts), last_event, iso(created), iso_or_none(started), iso_or_none(finished), tuple(stages.split()),
     )  # fmt: skip
 
 

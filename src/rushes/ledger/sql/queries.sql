@@ -2,52 +2,52 @@
 
 -- name: job
 -- One job.
-SELECT * FROM rushes.job_seen WHERE id = :id;
+SELECT * FROM rushes.job_listed WHERE id = :id;
 
 -- name: jobs_named
 -- An owner's jobs by their ids.
-SELECT * FROM rushes.job_seen
+SELECT * FROM rushes.job_listed
 WHERE number IN (SELECT number FROM rushes.job WHERE id = ANY (:ids)) AND owner = :owner;
 
 -- name: jobs_newest
 -- An owner's jobs, newest first.
-SELECT * FROM rushes.job_seen WHERE owner = :owner AND number < :after ORDER BY number DESC LIMIT :limit;
+SELECT * FROM rushes.job_listed WHERE owner = :owner AND number < :after ORDER BY number DESC LIMIT :limit;
 
 -- name: jobs_oldest
 -- An owner's jobs, oldest first.
-SELECT * FROM rushes.job_seen WHERE owner = :owner AND number > :after ORDER BY number LIMIT :limit;
+SELECT * FROM rushes.job_listed WHERE owner = :owner AND number > :after ORDER BY number LIMIT :limit;
 
 -- name: jobs_newest_in
 -- An owner's jobs in one state, newest first.
-SELECT * FROM rushes.job_seen WHERE owner = :owner AND kept_state = :state AND state = :state AND number < :after
+SELECT * FROM rushes.job_listed WHERE owner = :owner AND kept_state = :state AND state = :state AND number < :after
 ORDER BY number DESC LIMIT :limit;
 
 -- name: jobs_oldest_in
 -- An owner's jobs in one state, oldest first.
-SELECT * FROM rushes.job_seen WHERE owner = :owner AND kept_state = :state AND state = :state AND number > :after
+SELECT * FROM rushes.job_listed WHERE owner = :owner AND kept_state = :state AND state = :state AND number > :after
 ORDER BY number LIMIT :limit;
 
 -- name: jobs_newest_begun
 -- An owner's jobs whose first task is leased, newest first: found by what is leased, because their rows say 'created'.
-SELECT * FROM rushes.job_seen WHERE owner = :owner AND state = :state AND number < :after
+SELECT * FROM rushes.job_listed WHERE owner = :owner AND state = :state AND number < :after
     AND number IN (SELECT key >> 20 FROM rushes.task WHERE task.state = 'leased')
 ORDER BY number DESC LIMIT :limit;
 
 -- name: jobs_oldest_begun
 -- The same, oldest first.
-SELECT * FROM rushes.job_seen WHERE owner = :owner AND state = :state AND number > :after
+SELECT * FROM rushes.job_listed WHERE owner = :owner AND state = :state AND number > :after
     AND number IN (SELECT key >> 20 FROM rushes.task WHERE task.state = 'leased')
 ORDER BY number LIMIT :limit;
 
 -- name: jobs_last_finished
 -- An owner's jobs in one final state, the last to finish first.
-SELECT * FROM rushes.job_seen
+SELECT * FROM rushes.job_listed
 WHERE owner = :owner AND kept_state = :state AND finished IS NOT NULL AND (finished, number) < (:at, :after)
 ORDER BY finished DESC, number DESC LIMIT :limit;
 
 -- name: jobs_first_finished
 -- An owner's jobs in one final state, the first to finish first.
-SELECT * FROM rushes.job_seen
+SELECT * FROM rushes.job_listed
 WHERE owner = :owner AND kept_state = :state AND finished IS NOT NULL AND (finished, number) > (:at, :after)
 ORDER BY finished, number LIMIT :limit;
 

@@ -62,7 +62,7 @@ WHERE task.id = told.id AND +task.fence = told.fence AND +task.worker = :number;
 -- Write a job row, which started when its first task did; with new events its change number is the highest.
 UPDATE job SET state = :state, priority = :priority, paused = :paused, cancelled = :cancelled, opened = :opened,
     total = :total, done = :done, dead = :dead, live = :live, losses = :losses, failures = :failures,
-    last_event = :last_event, finished = :finished,
+    last_event = :last_event, finished = :finished, cancelled_stages = :cancelled_stages,
     started = coalesce(started, (SELECT task.started FROM task WHERE task.key = job.number << 20)),
     changed = CASE WHEN :changed THEN (SELECT max(number) + 1 FROM change) ELSE changed END
 WHERE number = :number;

@@ -257,17 +257,17 @@ def enqueue_step(library: LibraryDep, task_id: Id) -> Enqueued:
 
 @steps.post("/tasks/{task_id}/cancel")
 def cancel_step(library: LibraryDep, task_id: Id) -> Step:
-    """Stop a step that has not finished; its job is cancelled with it, what is done stays."""
+    """Stop a step that has not finished, and what needs it; the others of its job go on."""
     step = library.jobs.step(task_id)
     step.require("cancelled", "PENDING", "RUNNING")
-    library.jobs.cancel(step.job)
+    library.jobs.cancel_step(step)
     return library.jobs.step(task_id)
 
 
 @steps.post("/tasks/{task_id}/retry")
 def retry_step(library: LibraryDep, task_id: Id) -> Step:
-    """Try a step again that failed or was cancelled."""
+    """Try a step again that failed or was cancelled, and what needs it; the others of its job stay as they are."""
     step = library.jobs.step(task_id)
     step.require("retried", "FAILED", "CANCELLED")
-    library.jobs.retry(step.job, step.stage)
+    library.jobs.retry_step(step)
     return library.jobs.step(task_id)
