@@ -51,9 +51,9 @@ def retry(home: Home, job: str, tasks: Collection[str] = (), stages: Collection[
     return revived
 
 
-def announce_ready(home: Home, job: str, stage: str = "") -> None:
+def announce_ready(home: Home, job: str) -> None:
     """Announce the ready tasks of a job; of very many the first page, the rest is found by the next sweep."""
-    announce(home, [task.id for task in home.ledger.tasks(job, TaskState.READY, stage).rows])
+    announce(home, [task.id for task in home.ledger.tasks(job, TaskState.READY).rows])
 
 
 def drain(home: Home, worker: str) -> None:

@@ -36,6 +36,11 @@ def video_of(job: Job) -> str:
     return str(json.loads(job.facts).get("video", "")) if job.facts else ""
 
 
+def profile_of(job: Job) -> str:
+    """The profile that a job was asked for."""
+    return str(json.loads(job.payload).get("profile", ""))
+
+
 @dataclass(frozen=True, slots=True)
 class Jobs:
     """The jobs of one owner; those of others do not exist here. Ids are exact, but for `find`."""
@@ -195,9 +200,9 @@ class Jobs:
         """Try a step again, with what needs it; the others stay as they are."""
         retry_step(self.home, self.get(step.job), step.stage)
 
-    def announce(self, job: str, stage: str) -> None:
-        """Send hints for the ready tasks of a stage again."""
-        control.announce_ready(self.home, self.get(job).id, stage)
+    def announce(self, job: str) -> None:
+        """Send hints for the ready tasks of a job again."""
+        control.announce_ready(self.home, self.get(job).id)
 
     @property
     def failed(self) -> DeadLetters:

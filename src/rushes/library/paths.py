@@ -8,6 +8,7 @@ from pathlib import Path
 from rushes.domain.errors import NotFound
 from rushes.domain.keys import short
 from rushes.home import Home
+from rushes.jobs.intake import JobRequest
 from rushes.records.port import Record
 from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.roots import is_below, media_folders, outside
@@ -37,9 +38,10 @@ class Paths:
             raise NotFound(f"no path {id[:60]!r}", what="path")
         return str(record.doc["path"])
 
-    def add(self, place: str) -> Record:
-        """Remember a place."""
-        return self.home.records.put(PATH, self.home.owner, "path_" + short(place), {"path": place})
+    def add(self, place: str, wanted: JobRequest | None = None) -> Record:
+        """Remember a place, and what is wanted of the films there."""
+        asked = {"profile": wanted.profile, "options": wanted.options} if wanted else {}
+        return self.home.records.put(PATH, self.home.owner, "path_" + short(place), {"path": place, **asked})
 
     def remove(self, id: str) -> None:
         """Forget a place; its videos stay."""

@@ -58,7 +58,7 @@ def watch(
     with suppress(TryAgain):  # without it, a move while nobody watched is not recognised
         gone |= find_moved_unread(home) if grows else {}
     watched = {place: WatchedSource(source, gone=gone) for place, source in sources.items()}
-    eye = _Eye(home, watched, wanted, home.storage_events)
+    eye = PlaceWatcher(home, watched, wanted, home.storage_events)
     looks = 2 if grows else 1
     while True:
         for one in eye.scan():
@@ -72,7 +72,7 @@ def watch(
 
 
 @dataclass(slots=True)
-class _Eye:
+class PlaceWatcher:
     """Some places and the news of them, look after look."""
 
     home: Home

@@ -6,6 +6,8 @@ from rushes.media.developing.cut_metrics import CutMetrics, join_metrics
 from rushes.media.developing.shots import Shot, shots
 from rushes.stages.port import Work
 
+USUAL_THRESHOLD = 0.4  # of the option `threshold`: a higher one leaves weak cuts out
+
 
 class Shots:
     """Joins the cut metrics of all chunks and decides."""
@@ -19,7 +21,8 @@ class Shots:
         found: list[Shot] = []
         if track is not None:
             metrics = join_metrics([CutMetrics.from_bytes(p.bytes("metrics.bin")) for p in parts])
-            found = shots(metrics, track.end, track.base)
+            least = float(work.options.get("threshold", USUAL_THRESHOLD)) / USUAL_THRESHOLD
+            found = shots(metrics, track.end, track.base, least, float(work.options.get("min_scene_length", 0.0)))
         work.save_json("shots", "shots.json", [shot.to_json() for shot in found])
         rows = [Observation("shot", s.span, f"shot {n}", 1.0, extra={"begins": s.kind}) for n, s in enumerate(found, 1)]
         work.save_observations("shots", "shots.jsonl", rows, kinds=["shot"])

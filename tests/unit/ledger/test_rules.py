@@ -115,19 +115,22 @@ def test_the_tenth_loss_is_the_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "backs_off", "again", "revivable"),
+    ("state", "backs_off", "again", "named", "revivable"),
     [
-        (TaskState.DEAD, False, False, True),
-        (TaskState.DEAD, False, True, True),
-        (TaskState.READY, True, False, True),
-        (TaskState.READY, True, True, False),
-        (TaskState.DONE, False, False, False),
-        (TaskState.DONE, False, True, True),
-        (TaskState.LEASED, False, True, False),
+        (TaskState.DEAD, False, False, False, True),
+        (TaskState.DEAD, False, True, False, True),
+        (TaskState.READY, True, False, False, True),
+        (TaskState.READY, True, True, False, False),
+        (TaskState.DONE, False, False, True, False),
+        (TaskState.DONE, False, True, False, True),
+        (TaskState.LEASED, False, True, False, False),
+        (TaskState.CANCELLED, False, False, True, True),
+        (TaskState.CANCELLED, False, False, False, False),
+        (TaskState.CANCELLED, False, True, True, False),
     ],
 )
-def test_what_a_revival_takes(state: TaskState, backs_off: bool, again: bool, revivable: bool) -> None:
-    assert rules.is_revivable(state, backs_off=backs_off, again=again) is revivable
+def test_what_a_revival_takes(state: TaskState, backs_off: bool, again: bool, named: bool, revivable: bool) -> None:
+    assert rules.is_revivable(state, backs_off=backs_off, again=again, named=named) is revivable
 
 
 def test_refusals_say_what_to_do() -> None:

@@ -142,6 +142,7 @@ class MemoryLedger(MemoryState):
             event = rules.apply_command(job, command, value, stages)
             if event:
                 self._add_event(job, *event)
+            if event and stages:
                 self._cancel_stages(job)
             for row in job.tasks.values():
                 if job.cancelled and row.state is TaskState.LEASED:

@@ -22,6 +22,7 @@ _MIN_DIFFERENCE = 20.0  # summed difference of a dissolve: as much as a cut that
 Values = NDArray[np.float64]
 MIN_SHOT_FRAMES = 5  # frames of a shot
 _DUPLICATE = 0.15  # mean difference (of 255) below which a frame repeats the one before: footage of few frames a second
+_MIN_CUT = 5.0  # a difference below which nothing is a cut
 _STRONG_CUT = 20.0  # a difference that no motion makes
 _WIDE_WINDOW, _NARROW_WINDOW = 12, 4  # frames looked at on either side of a weak and of a strong peak
 _FLASH_RATIO = 0.4  # of the peak: closer than this to what was before is the same picture after a flash
@@ -89,14 +90,27 @@ class Shot:
         return {"start": s.start, "end": s.end, "start_us": s.start_us, "end_us": s.end_us, "kind": self.kind}
 
 
-def shots(metrics: CutMetrics, end: int, base: Fraction) -> list[Shot]:
-    """All shots, without gap or overlap."""
+def shots(metrics: CutMetrics, end: int, base: Fraction, strength: float = 1.0, seconds: float = 0.0) -> list[Shot]:
+    """All shots, without gap or overlap; cuts that are weaker (1: all count) or come too soon are none."""
     if not len(metrics.pts):
         return []
-    begins = {0: "start"} | boundaries(metrics)
+    steps = metrics.apart[:, 0] / PIXELS
+    strong = {i: kind for i, kind in boundaries(metrics).items() if kind != "cut" or steps[i] >= _MIN_CUT * strength}
+    begins = {0: "start"} | _not_too_soon(strong, metrics, end, int(Fraction(seconds) / base))
     bounds = [*(int(metrics.pts[i]) for i in begins), end]
     pairs = zip(pairwise(bounds), begins.values(), strict=True)
     return [Shot(Span(a, b, base), kind) for (a, b), kind in pairs]
+
+
+def _not_too_soon(begins: dict[int, str], metrics: CutMetrics, end: int, ticks: int) -> dict[int, str]:
+    """Those that leave the shot before them, and the last shot, so many ticks."""
+    kept: dict[int, str] = {}
+    last = int(metrics.pts[0])
+    for i, kind in begins.items():
+        at = int(metrics.pts[i])
+        if at - last >= ticks and end - at >= ticks:
+            kept[i], last = kind, at
+    return kept
 
 
 def boundaries(metrics: CutMetrics) -> dict[int, str]:
@@ -120,7 +134,7 @@ def cuts(metrics: CutMetrics) -> list[int]:
 def _is_peak(steps: NDArray[np.float64], i: int) -> bool:
     """Whether a difference stands out from those around it, frames that only repeat the one before left out."""
     step = steps[i]
-    if step < 5:
+    if step < _MIN_CUT:
         return False
     reach = _NARROW_WINDOW if step >= _STRONG_CUT else _WIDE_WINDOW
     before, after = steps[max(1, i - reach) : i][::-1], steps[i + 1 : i + 1 + reach]

@@ -1,8 +1,9 @@
-"""Samples: the packed frames that models see, at most one a second, the same for every grid of chunks."""
+"""Samples: the packed frames that models see, one a second or one in so many frames, the same for every grid."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
@@ -18,6 +19,7 @@ Box = tuple[float, float, float, float]
 _DIGITS = 4
 FRAMES = ("probe", "develop.frames")  # needs of the stages that see samples
 CONFIDENCE_DIGITS = 3
+DEFAULT_RATE = Fraction(30)  # of a track that tells none, where `frame_interval` counts its frames
 
 
 def relative_box(edges: Sequence[float], picture: Picture) -> Box:
@@ -67,18 +69,21 @@ def sampled_frames(work: Work) -> Iterator[SampledFrame]:
     pack, track = work.input("develop", "frames"), work.facts.video
     if track is None or not pack.manifest.artifacts:
         return
-    chosen = sample(PackIndex.from_json(pack.json("frames.json")).frames, track)
+    interval = Fraction(int(work.options.get("frame_interval", 0))) / (track.rate or DEFAULT_RATE)
+    chosen = sample(PackIndex.from_json(pack.json("frames.json")).frames, track, interval or Fraction(1))
     with pack.open("frames.pack") as file:
         for n, (kept, end) in enumerate(chosen):
             work.progress(n / len(chosen))
             yield SampledFrame(Span(kept.pts, end, track.base), decode_jpeg(read_frame(file, kept)))
 
 
-def sample(frames: Sequence[PackedFrame], track: VideoTrack) -> list[tuple[PackedFrame, int]]:
-    """The last packed frame of each second, with the end of its span.
+def sample(
+    frames: Sequence[PackedFrame], track: VideoTrack, interval: Fraction = Fraction(1)
+) -> list[tuple[PackedFrame, int]]:
+    """The last packed frame of each interval (seconds), with the end of its span.
 
-    The last, because it stays on screen until a new one is packed. Seconds count from the key frames at which sampling
-    restarts; every chunk begins at one.
+    The last, because it stays on screen until a new one is packed. Intervals count from the key frames at which
+    sampling restarts; every chunk begins at one.
     """
     marks = sorted({track.start, *track.keys})
     last: dict[tuple[int, int], tuple[PackedFrame, int]] = {}
@@ -86,11 +91,12 @@ def sample(frames: Sequence[PackedFrame], track: VideoTrack) -> list[tuple[Packe
         section = max(0, bisect_right(marks, kept.pts) - 1)
         end = marks[section + 1] if section + 1 < len(marks) else track.end
         following = frames[n + 1].pts if n + 1 < len(frames) else end
-        last[section, _second(kept.pts, marks[section], end, track)] = kept, max(kept.pts + 1, min(following, end))
+        part = _part(kept.pts, marks[section], end, track.base / interval)
+        last[section, part] = kept, max(kept.pts + 1, min(following, end))
     return list(last.values())
 
 
-def _second(pts: int, start: int, end: int, track: VideoTrack) -> int:
-    """The number of the second in its section; a section of no whole number of seconds has slightly longer ones."""
+def _part(pts: int, start: int, end: int, base: Fraction) -> int:
+    """The number of the interval in its section; a section of no whole number of them has slightly longer ones."""
     length = max(1, end - start)
-    return (pts - start) * max(1, int(length * track.base)) // length
+    return (pts - start) * max(1, int(length * base)) // length

@@ -248,10 +248,10 @@ def get_step(library: LibraryDep, task_id: Id) -> Step:
 
 @steps.post("/tasks/{task_id}/enqueue")
 def enqueue_step(library: LibraryDep, task_id: Id) -> Enqueued:
-    """Announce a step that waits to be run."""
+    """Announce a step that waits to be run, or what it waits for."""
     step = library.jobs.step(task_id)
     step.require("enqueued", "PENDING")
-    library.jobs.announce(step.job, step.stage)
+    library.jobs.announce(step.job)
     return Enqueued(step.id, f"ml_{step.id}", "enqueued")
 
 

@@ -14,6 +14,7 @@ from rushes.library import Library, version
 from rushes.library.access.accounts import Accounts
 from rushes.library.access.signing import Signer
 from rushes.library.idempotency import forget_requests
+from rushes.library.path_watcher import PathWatcher
 from rushes.library.webhook import Webhook
 from rushes.surfaces.api import artifacts, clips, documents, events, fleet, jobs, media, people, search, uploads, videos
 from rushes.surfaces.http.access import AccessPolicy
@@ -95,11 +96,14 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(app.state.access.accounts.audit.forget)
     app.state.hub.start(asyncio.get_running_loop())
     app.state.webhook.start()
+    paths = PathWatcher(library.home)
+    paths.start()
     watch = asyncio.create_task(_watch_schema(library))
     try:
         yield
     finally:
         watch.cancel()
+        await asyncio.to_thread(paths.stop)
         await asyncio.to_thread(app.state.webhook.stop)
         await asyncio.to_thread(app.state.hub.stop)
 

@@ -1,0 +1,57 @@
+"""Watching the remembered places while a server runs: what is new there is taken in."""
+
+import threading
+
+from rushes.domain.errors import RushesError
+from rushes.home import Home
+from rushes.jobs.intake import JobRequest
+from rushes.library.paths import Paths
+from rushes.library.watch import LOOK_SECONDS, PlaceWatcher
+from rushes.records.port import Record
+from rushes.sources.watch import WatchedSource
+from rushes.telemetry import Outage, log
+
+
+class PathWatcher:
+    """Looks at every remembered place, look after look; places come and go between two looks."""
+
+    def __init__(self, home: Home) -> None:
+        self._home, self._paths = home, Paths(home)
+        self._watchers: dict[tuple[str, int], PlaceWatcher] = {}  # by id and version of the record
+        self._outage = Outage("the remembered places cannot be looked at")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="paths", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more; a look that has begun is finished."""
+        self._over.set()
+        self._thread.join()
+
+    def look(self) -> None:
+        """Take in what is new at each place."""
+        records = {(record.id, record.version): record for record in self._paths.all()}
+        kept = {key: watcher for key, watcher in self._watchers.items() if key in records}
+        self._watchers = kept | {key: self._watcher(records[key]) for key in records if key not in kept}
+        for watcher in self._watchers.values():
+            for added in watcher.scan():
+                if added.created or added.error:
+                    log.info("%s: %s", added.path, added.error or "added")
+            if self._over.is_set():
+                return
+
+    def _watcher(self, record: Record) -> PlaceWatcher:
+        place, doc = str(record.doc["path"]), record.doc
+        wanted = JobRequest(profile=doc.get("profile", ""), options=doc.get("options", {}))
+        return PlaceWatcher(self._home, {place: WatchedSource(self._home.source(place))}, wanted, None)
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            try:
+                self.look()
+                self._outage.ended()
+            except RushesError as e:
+                self._outage.began(f"{e}. {e.advice}")

@@ -1,0 +1,124 @@
+"""The configuration of each type of task in Eioku's words: its defaults, its limits, and what it is called here."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rushes.domain.errors import Refused
+from rushes.library import JobRequest
+
+TYPES = {
+    "object_detection": ("objects",),
+    "face_detection": ("faces",),
+    "transcription": ("transcribe", "transcript"),
+    "ocr": ("read_text", "segments"),
+    "place_detection": ("places",),
+    "scene_detection": ("shots",),
+}  # each with the stages that are one task there
+TYPE_OF = {stages[0]: type for type, stages in TYPES.items()}
+_OURS = {"confidence_threshold": "min_confidence"}
+_THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
+# The document's names of models stand for the ones that are shipped; sizes of Whisper for the one of the profile.
+_SIZES = ("tiny", "base", "small", "medium", "large", "large-v1", "large-v2", "large-v3")
+MODELS = {
+    "objects": ("yolov8n.pt",),
+    "faces": ("yolov8n-face.pt",),
+    "transcribe": _SIZES,
+    "read_text": ("easyocr",),
+    "places": ("resnet18_places365",),
+    "shots": ("scenedetect",),
+}
+
+Interval = Annotated[int, Field(ge=1, le=100_000, description="every Nth frame")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Model = Annotated[str, Field(max_length=100)]
+_Profile = Literal["fast", "balanced", "high_quality"]
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class ObjectConfig(_Config):
+    """Objects."""
+
+    model_name: Model = "yolov8n.pt"
+    frame_interval: Interval = 30
+    confidence_threshold: Share = 0.5
+    model_profile: _Profile = "balanced"
+
+
+class FaceConfig(_Config):
+    """Faces."""
+
+    model_name: Model = "yolov8n-face.pt"
+    frame_interval: Interval = 30
+    confidence_threshold: Share = 0.5
+
+
+class TranscriptionConfig(_Config):
+    """Speech."""
+
+    model_name: Model = "large-v3"
+    language: Annotated[str, Field(max_length=20)] | None = None
+    vad_filter: bool = True
+
+
+class OcrConfig(_Config):
+    """Text on screen."""
+
+    frame_interval: Interval = 60
+    languages: Annotated[list[Annotated[str, Field(max_length=20)]], Field(min_length=1, max_length=20)] = ["en"]
+    use_gpu: bool = True
+
+
+class PlaceConfig(_Config):
+    """Places."""
+
+    frame_interval: Interval = 60
+    top_k: Annotated[int, Field(ge=1, le=365)] = 5
+
+
+class SceneConfig(_Config):
+    """Scenes."""
+
+    threshold: Share = 0.4
+    min_scene_length: Annotated[float, Field(ge=0, le=3600)] = 0.6
+
+
+class TaskConfigs(_Config):
+    """The configuration of all six types; what is left out is the document's default."""
+
+    object_detection: ObjectConfig = ObjectConfig()
+    face_detection: FaceConfig = FaceConfig()
+    transcription: TranscriptionConfig = TranscriptionConfig()
+    ocr: OcrConfig = OcrConfig()
+    place_detection: PlaceConfig = PlaceConfig()
+    scene_detection: SceneConfig = SceneConfig()
+
+    def wanted(self) -> JobRequest:
+        """As the library takes it.
+
+        Raises:
+            Refused: there is no model of that name.
+        """
+        options = {stages[0]: _options(stages[0], getattr(self, type).model_dump()) for type, stages in TYPES.items()}
+        profile = str(options["objects"].pop("model_profile"))
+        return JobRequest(profile=profile, options=options)
+
+
+def config_of(stage: str, options: Mapping[str, Any], profile: str) -> dict[str, Any]:
+    """What a step was asked, in the document's words."""
+    told = {_THEIRS.get(name, name): value for name, value in options.items()}
+    if stage == "transcribe":
+        told["language"] = told["language"] or None
+    return told | {"model_profile": told.pop("profile", profile)}
+
+
+def _options(stage: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    model = config.get("model_name")
+    if model is not None and model not in MODELS[stage]:
+        raise Refused(f"unknown model {model[:60]!r}", f"Choose from: {', '.join(MODELS[stage])}")
+    options = {_OURS.get(name, name): value for name, value in config.items()}
+    return options | ({"language": options["language"] or ""} if "language" in options else {})
