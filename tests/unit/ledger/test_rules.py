@@ -22,6 +22,7 @@ class Row:
     priority: int = 5
     paused: int = 0
     cancelled: bool = False
+    cancelled_stages: list[str] = field(default_factory=list)
     opened: bool = True
     chunking: bool = False
     finished: int | None = None
