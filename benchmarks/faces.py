@@ -122,13 +122,14 @@ def _frames(path: Path) -> Iterator[tuple[int, Picture]]:
 
 
 def _detected(source: str, at: int, picture: Picture) -> Iterator[Found]:
-    faces = sorted(_engine().detect_faces("yunet-sface", picture, LEAST, input_side("faces", "balanced")), key=_left)
+    (found,) = _engine().detect_faces("yunet-sface", [picture], LEAST, input_side("faces", "balanced"))
+    faces, size = sorted(found, key=_left), (picture.shape[1], picture.shape[0])
     expected = _expected(source, at)
     real = sorted(sorted(faces, key=lambda f: -f.confidence)[: len(expected)], key=_left)
     names = {id(face): name for face, name in zip(real, expected, strict=False)}
     for face in faces:
-        extra = {"points": relative_points(face.points, picture), **quality(face)}
-        box = relative_box(face.box, picture)
+        extra = {"points": relative_points(face.points, size), **quality(face)}
+        box = relative_box(face.box, size)
         seen = Observation("face", Span(at, at + 1, Fraction(1)), "", face.confidence, box=box, extra=extra)
         yield Found(source, names.get(id(face), ""), seen, np.array(face.embedding, np.float32))
 

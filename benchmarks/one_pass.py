@@ -47,9 +47,9 @@ ocr = RapidOCR(params={"Global.use_cls": False, "Det.limit_type": "max", "Det.li
 print(sum(len(ocr(f[:, :, ::-1]).txts or ()) for f in frames(sys.argv[1])))
 """
 ASKED = {
-    "objects": 'e.detect_objects("efficientdet-lite0", f, 0.4)',
-    "faces": 'e.detect_faces("yunet-sface", f, 0.7, 960)',
-    "places": 'e.classify_place("efficientnet-lite0", f, 5)',
+    "objects": 'e.detect_objects("efficientdet-lite0", [f], 0.4)[0]',
+    "faces": 'e.detect_faces("yunet-sface", [f], 0.7, 960)[0]',
+    "places": 'e.classify_place("efficientnet-lite0", [f], 5)[0]',
 }
 
 

@@ -68,7 +68,7 @@ def characters(folder: Path, profiles: Sequence[str]) -> None:
                 picture = decode_jpeg((folder / f"{name}.jpg").read_bytes())
                 found = [
                     line.text
-                    for line in engine.read_text(model, picture, input_side("text", profile))
+                    for line in engine.read_text(model, [picture], input_side("text", profile))[0]
                     if line.confidence >= 0.6
                 ]
                 bad += sum(_nearest(" ".join(line.split()), found) for line in lines)

@@ -215,7 +215,7 @@ def measured(still: Rgb, frames: int) -> Floats:
     for n in range(frames):
         frame = np.clip(still.astype(np.int16) + chance.integers(-8, 9, still.shape), 0, 255).astype(np.uint8)
         frame[120:320, n * 12 : n * 12 + 90] = (240, 220, 60)
-        found.append(engine.inverse_depth("fastdepth", frame, inverse=False))
+        found += engine.inverse_depth("fastdepth", [frame], inverse=False)
     return np.array(found)
 
 

@@ -19,17 +19,21 @@ from rushes.domain.stage import StageSpec
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.domain.worker import NOW, bound_lane
 from rushes.engines.models.store import ModelStore
+from rushes.engines.port import Engine
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.process import host_id
 from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record, Records, all_records
-from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
+from rushes.settings import HOME_NAME, MODEL_SETTINGS, Loaded, Settings, models_folder, own_model, uses_stub
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport
 
 LANES, AUTO = ("cpu", "gpu"), "auto"
+
+
+SEARCH = "search"  # asks an engine as a stage does
 
 
 class Stores(Protocol):
@@ -91,6 +95,9 @@ class Stores(Protocol):
 
         With `check` nothing is changed: it answers what would be.
         """
+
+    def engine(self, stage: str) -> Engine:
+        """Where the models of a stage, or of search, run."""
 
     def clock(self) -> float | None:
         """Seconds since 1970 by the store's own clock, None if the store is a file of this machine.
@@ -171,15 +178,15 @@ class Home:
 
     @cached_property
     def semantic(self) -> SemanticIndex:
-        """Search by meaning, with an engine of this machine."""
+        """Search by meaning, with the engine of the settings."""
         from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
 
-        return open_semantic(self.models, self.folder)
+        return open_semantic(self.stores.engine(SEARCH), self.folder)
 
     @cached_property
     def follower(self) -> Follower:
         """Brings the index up to date."""
-        return Follower(self.ledger, self.records, self.blobs, self.index)
+        return Follower(self.ledger, self.records, self.blobs, self.index, uses_stub(self.settings))
 
     @cached_property
     def transport(self) -> Transport:
@@ -196,7 +203,7 @@ class Home:
     @cached_property
     def models(self) -> ModelStore:
         """The weights on this machine."""
-        own = [own_model(self.settings, c) for c in ("speech", "text", "objects", "faces", "places")]
+        own = [own_model(self.settings, c) for c in MODEL_SETTINGS]
         return ModelStore(models_folder(self.settings), paths=[Path(path) for path in own if path])
 
     @property

@@ -19,7 +19,7 @@ HOME_NAME = ".rushes"
 _PROFILES = ("fast", "balanced", "high_quality")
 _MODES = ("auto", "require", "off")
 _LEVELS = ("debug", "info", "warning", "error")
-_SECRET = frozenset({"s3_secret", "token", "webhook_secret"})
+_SECRET = frozenset({"s3_secret", "token", "inference_token", "webhook_secret"})
 _WEBHOOK = "webhook"  # whoever knows its address can call it
 # What a home may set before somebody trusts it: nothing that reaches out, lets in, or loosens a limit.
 _HARMLESS = frozenset({"owner", "profile", "recipe", "chunk_seconds", "slots", "threads", "lanes", "slot_tasks",
@@ -84,6 +84,24 @@ class Settings:
     faces_model: str = _field("a folder with yunet.onnx and sface.onnx to use instead", "")
     places_model: str = _field("a folder with model.onnx and its list of names (Places365) to use instead", "")
     depth_model: str = _field("a folder with a depth model in ONNX format (MiDaS, Depth Anything) to use instead", "")
+    inference: str = _field(
+        "where models run: local, http (see inference_url), an address, or stub (made-up answers, for trials); "
+        "empty = http if inference_url is set, else local",
+        "",
+        "INFERENCE_BACKEND",
+    )
+    inference_url: str = _field(
+        "address of the inference service (rushes ml), or of several, comma separated",
+        "",
+        "INFERENCE_HTTP_URL",
+        "ML_SERVICE_URL",
+    )
+    stage_inference: str = _field("inference of single stages: transcribe=http://gpu:8001 read_text=local", "")
+    inference_token: str = _field("token that rushes ml asks for and that workers send, never shown", "")
+    inference_seconds: int = _field("seconds that one question to an inference service may take", 600, least=1)
+    inference_max_in_flight: int = _field(
+        "questions to inference services at a time, of one worker", 5, "INFERENCE_MAX_IN_FLIGHT", least=1
+    )
     keep_days: int = _field("days to keep intermediate chunks after the job is done", 1)
     clip_days: int = _field("days to keep clips", 30)
     events_ttl_days: int = _field("days to keep events and log lines of jobs (0 = all; the last event stays)", 30)
@@ -179,9 +197,37 @@ def models_folder(settings: Settings) -> Path:
     return local_path(settings.models) if settings.models else Path(platformdirs.user_cache_dir("rushes")) / "models"
 
 
+MODEL_SETTINGS = ("speech", "text", "objects", "faces", "places", "depth")
+
+
 def own_model(settings: Settings, capability: str) -> str:
     """What was configured to answer instead of the profile's model; empty if nothing was."""
     return str(getattr(settings, f"{capability}_model", ""))
+
+
+LOCAL, STUB, HTTP = "local", "stub", "http"
+
+
+def inference_of(settings: Settings, stage: str) -> tuple[str, tuple[str, ...]]:
+    """Where the models of a stage run: local, stub, or http with the addresses of its services.
+
+    Raises:
+        Refused: what is set cannot be understood.
+    """
+    single = dict(part.partition("=")[::2] for part in settings.stage_inference.split())
+    said = single.get(stage, "") or settings.inference or (HTTP if settings.inference_url else LOCAL)
+    if said in (LOCAL, STUB):
+        return said, ()
+    urls = tuple(url.strip() for url in (settings.inference_url if said == HTTP else said).split(",") if url.strip())
+    if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
+        hint = "Allowed: local, stub, http with inference_url, or http://host:8001 (several: comma separated)."
+        raise Refused(f"inference = {redact_address(said)!r} is invalid", hint)
+    return HTTP, urls
+
+
+def uses_stub(settings: Settings) -> bool:
+    """Whether some stage gets made-up answers: what is made of them is kept apart from real results."""
+    return STUB in {settings.inference, *(part.partition("=")[2] for part in settings.stage_inference.split())}
 
 
 def find_home(start: Path, named: str | Path | None = None) -> Path:

@@ -23,7 +23,8 @@ def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine
     """Do all work there is; `watch` stands round each task."""
     me, opening = incarnation(["cpu"], 1, home.owner), PlanOpener(home.ledger, home.blobs, home.specs)
     eyes = engine or LocalEngine(home.models, threads=2)
-    deps, given = SlotDeps(load_stages(), eyes, home.scratch), AttemptDeps(home.blobs, home.original, version())
+    deps = SlotDeps(load_stages(), {"local": lambda: eyes}, home.scratch)
+    given = AttemptDeps(home.blobs, home.original, version())
     while True:
         home.ledger.renew(me, {}, {})
         leases = home.ledger.claim(me.id, ["cpu"], 1)

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from rushes.domain.task import Lease
-from rushes.engines.local import LocalEngine
-from rushes.engines.port import RATE, Pcm
+from rushes.engines import local
+from rushes.engines.images import pixels
+from rushes.engines.port import RATE, Jpeg, Pcm, Picture
 from rushes.jobs.intake import missing_models
 from rushes.library import JobRequest, Library
 from rushes.media.reading import audio, frames, probe
@@ -25,7 +26,6 @@ from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
 
 FAST = JobRequest(chunk="5", profile="fast")
-SEEING = frozenset({"read_text", "detect_objects", "detect_faces", "classify_place"})
 
 
 @dataclass
@@ -55,33 +55,16 @@ class Counts:
 
         return opened
 
-    def see(self, picture: Any) -> None:
-        """A picture that is there from now on until nobody holds it."""
+    def see(self, picture: Picture | Jpeg) -> Picture:
+        """The pixels of a picture, which are there from now on until nobody holds them."""
+        decoded = pixels(picture)
         self.shown, self.alive = self.shown + 1, self.alive + 1
         self.most = max(self.most, self.alive)
-        weakref.finalize(picture, self._gone)
+        weakref.finalize(decoded, self._gone)
+        return decoded
 
     def _gone(self) -> None:
         self.alive -= 1
-
-
-@dataclass
-class Watched:
-    """The real engine, counting the pictures that it is shown."""
-
-    engine: LocalEngine
-    counts: Counts
-
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(self.engine, name)
-        if name not in SEEING:
-            return real
-
-        def seen(model: str, picture: Any, *more: Any) -> Any:
-            self.counts.see(picture)
-            return real(model, picture, *more)
-
-        return seen
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +81,8 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
             (audio, "audio_stream"),
         ):
             patch.setattr(module, name, counts.opening(name, getattr(module, name)))
-        engine: Any = Watched(LocalEngine(library.home.models, threads=2), counts)
-        work(library.home, counts.watch, engine)
+        patch.setattr(local, "pixels", counts.see)
+        work(library.home, counts.watch)
         (video,) = library.videos.page()[0]
         counts.kinds = frozenset(kind for kind, _, _ in library.home.index.state("me", video.id).shown)
     return counts

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
+from rushes.engines.stub import StubEngine
 from rushes.media.stereo.depth import Grade
 from rushes.stages.depth import Depth
 from rushes.stages.develop import Develop
@@ -15,7 +16,6 @@ from rushes.stages.port import Input, OutputDraft
 from rushes.stages.probe import Probe
 from rushes.stages.shots import Shots
 from rushes.stages.stereo import Stereo
-from tests.stub_engine import StubEngine
 from tests.unit.film_work import FilmWork, chunks
 
 

@@ -114,6 +114,18 @@ class NoCredentials(StoreRefuses):
     hint = "Configure credentials. Work continues automatically."
 
 
+class EngineAway(StoreAway):
+    """No inference service answers; this never counts as a failed attempt."""
+
+    hint = "Check the service that inference names (rushes ml). Work continues automatically."
+
+
+class InferenceFailed(TryAgain):
+    """A model failed in an inference service; this counts as a failed attempt."""
+
+    hint = "See the log of the inference service. The task is retried, and fails for good after four attempts."
+
+
 class RegistryAway(TryAgain):
     """A model could not be downloaded."""
 

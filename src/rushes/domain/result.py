@@ -30,6 +30,7 @@ class Provenance:
     input_hash: str
     attempt: int
     models: tuple[str, ...] = ()
+    engine: str = ""  # where these ran: local, http or stub; empty where none was asked
 
 
 @dataclass(frozen=True, slots=True)

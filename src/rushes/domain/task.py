@@ -14,6 +14,7 @@ from rushes.domain.span import Span
 LEASE_SECONDS = 30.0
 RENEW_SECONDS = 10.0
 BACKOFF_SECONDS = (60.0, 300.0, 900.0)  # 1 + 3 tries
+STUB, ANY_ENGINE = "stub", "any"  # which engine a task asks for: made-up answers, or that of the worker which takes it
 MAX_LOSSES = 10  # then the task is dead-lettered: it kills its worker
 
 

@@ -6,11 +6,13 @@ import simplejpeg
 from av.video.reformatter import Interpolation, VideoReformatter
 from numpy.typing import NDArray
 
-from rushes.engines.port import Picture
+from rushes.domain.errors import BadMedia
+from rushes.engines.port import Jpeg, Picture
 
 Boxes = NDArray[np.float64]  # n x (left, top, right, bottom)
 Points = NDArray[np.float64]  # n x (x, y), in pixels
 Floats = NDArray[np.float32]
+MAX_PIXELS = 36_000_000
 IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 IMAGENET_STD = np.array([0.229, 0.224, 0.225], np.float32)
 _BILINEAR = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
@@ -36,8 +38,23 @@ def _iou(box: NDArray[np.float64], others: Boxes) -> NDArray[np.float64]:
 
 
 def decode_jpeg(jpeg: bytes) -> Picture:
-    """The RGB array of a JPEG."""
-    return np.asarray(simplejpeg.decode_jpeg(jpeg, "RGB"), np.uint8)
+    """The RGB array of a JPEG.
+
+    Raises:
+        BadMedia: it is none, or too large.
+    """
+    try:
+        height, width, *_ = simplejpeg.decode_jpeg_header(jpeg)
+        if height * width > MAX_PIXELS:
+            raise BadMedia(f"a picture of {width} x {height} is too large")
+        return np.asarray(simplejpeg.decode_jpeg(jpeg, "RGB"), np.uint8)
+    except ValueError as e:
+        raise BadMedia(f"a picture cannot be decoded: {e}") from e
+
+
+def pixels(picture: Picture | Jpeg) -> Picture:
+    """The RGB array of a picture, however it came."""
+    return decode_jpeg(picture) if isinstance(picture, bytes) else picture
 
 
 def resize(picture: Picture, width: int, height: int) -> Picture:

@@ -1,10 +1,11 @@
 """The local engine: models in this process, loaded on first use, unloaded when idle; never on the network."""
 
+import contextlib
 import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -13,21 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushes.domain.errors import ModelMissing
+from rushes.engines.images import pixels
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import DecodingOptions, Detection, Face, Pcm, Picture, TextLine, Transcription
+from rushes.engines.port import DecodingOptions, Detection, Face, Pcm, Pictures, TextLine, Transcription
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 _TESSERACT = "tesseract"  # a command on the PATH: it has no weights in the store
 
 
 class LocalEngine:
-    """Inference in this process, one call at a time. The number of threads changes no result, only the speed."""
+    """Inference in this process, one call of a model at a time. The number of threads changes only the speed."""
 
     def __init__(self, store: ModelStore, threads: int = 1, idle_seconds: float = 300.0) -> None:
+        """Models are unloaded after so many idle seconds; 0: never."""
         self._store = store
         self._threads = max(1, threads)
         self._idle = idle_seconds
-        self._warm: dict[str, Any] = {}
+        self._warm: dict[str, tuple[Any, threading.Lock]] = {}
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self.loading = 0.0
@@ -44,28 +47,31 @@ class LocalEngine:
         """The words of up to 30 s of speech, with times."""
         return self._run("whisper", "Whisper", model, "transcribe_window", pcm, options)  # type: ignore[no-any-return]
 
-    def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
-        """The lines of text in a picture."""
+    def read_text(
+        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
+    ) -> list[Sequence[TextLine]]:
+        """The lines of text in each picture."""
         if model == _TESSERACT:
             with self._lock:
-                return self._import("nets.tesseract").Tesseract().read(picture, languages)  # type: ignore[no-any-return]
-        return self._run("nets.text", "PpOcr", model, "read", picture, side)  # type: ignore[no-any-return]
+                command = self._import("nets.tesseract").Tesseract()
+                return [command.read(picture, languages) for picture in map(pixels, pictures)]
+        return self._each("nets.text", "PpOcr", model, "read", pictures, side)
 
-    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[Detection]:
+    def detect_objects(self, model: str, pictures: Pictures, least: float) -> list[Sequence[Detection]]:
         """Objects with at least that confidence, most confident first."""
-        return self._run("nets.objects", "EfficientDet", model, "find", picture, least)  # type: ignore[no-any-return]
+        return self._each("nets.objects", "EfficientDet", model, "find", pictures, least)
 
-    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
+    def detect_faces(self, model: str, pictures: Pictures, least: float, side: int) -> list[Sequence[Face]]:
         """Faces with at least that confidence, most confident first."""
-        return self._run("nets.faces", "Faces", model, "find", picture, least, side)  # type: ignore[no-any-return]
+        return self._each("nets.faces", "Faces", model, "find", pictures, least, side)
 
-    def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
+    def classify_place(self, model: str, pictures: Pictures, most: int) -> list[Sequence[tuple[str, float]]]:
         """The likeliest scene classes with their probabilities, likeliest first."""
-        return self._run("nets.places", "PlaceClassifier", model, "classify", picture, most)  # type: ignore[no-any-return]
+        return self._each("nets.places", "PlaceClassifier", model, "classify", pictures, most)
 
-    def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
+    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool) -> list[NDArray[np.float32]]:
         """A map of inverse depth."""
-        return self._run("nets.depth", "DepthNet", model, "inverse_depth", picture, inverse=inverse)  # type: ignore[no-any-return]
+        return self._each("nets.depth", "DepthNet", model, "inverse_depth", pictures, inverse=inverse)
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding of length one for each sentence."""
@@ -78,21 +84,44 @@ class LocalEngine:
             if self._timer:
                 self._timer.cancel()
 
-    def _run(self, room: str, name: str, model: str, method: str, *given: Any, **named: Any) -> Any:
-        with self._lock:
-            return getattr(self._load(room, name, model), method)(*given, **named)
+    def _each(
+        self, room: str, name: str, model: str, method: str, pictures: Pictures, *given: Any, **named: Any
+    ) -> list[Any]:
+        with self._loaded(room, name, model) as net:
+            answer = getattr(net, method)
+            return [answer(pixels(picture), *given, **named) for picture in pictures]
 
-    def _load(self, room: str, name: str, model: str) -> Any:
+    def _run(self, room: str, name: str, model: str, method: str, *given: Any) -> Any:
+        with self._loaded(room, name, model) as net:
+            return getattr(net, method)(*given)
+
+    @contextlib.contextmanager
+    def _loaded(self, room: str, name: str, model: str) -> Iterator[Any]:
+        """A model, for one caller at a time; another model may be used meanwhile."""
+        with self._lock:
+            net, lock = self._load(room, name, model)
+        with lock:
+            yield net
+        with self._lock:
+            self._unload_later()
+
+    def _load(self, room: str, name: str, model: str) -> tuple[Any, threading.Lock]:
         if self._timer:
             self._timer.cancel()
         if model not in self._warm:
             code, begun = self._import(room), time.monotonic()
-            self._warm[model] = getattr(code, name)(self._store.checked(model), self._threads)
+            net = getattr(code, name)(self._store.checked(model), self._threads)
+            self._warm[model] = net, threading.Lock()
             self.loading += time.monotonic() - begun
-        self._timer = threading.Timer(self._idle, self.unload)
-        self._timer.daemon = True
-        self._timer.start()
         return self._warm[model]
+
+    def _unload_later(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if self._idle:
+            self._timer = threading.Timer(self._idle, self.unload)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _import(self, room: str) -> ModuleType:
         begun = time.monotonic()

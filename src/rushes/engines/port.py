@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 RATE = 16_000
 Pcm = NDArray[np.float32]  # mono, RATE samples a second
 Picture = NDArray[np.uint8]  # height x width x RGB
+Jpeg = bytes  # a picture as the frame pack holds it: sent and decoded where the model is
+Pictures = Sequence[Picture | Jpeg]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +101,28 @@ class SpeechEngine(Protocol):
 
 
 class Engine(SpeechEngine, Protocol):
-    """Where inference runs: speech, pictures and sentences, under the same rule."""
+    """Where inference runs: speech, pictures and sentences, under the same rule.
+
+    Pictures come in batches; the answers are in their order, and are the same as one by one.
+    """
 
     loading: float  # seconds spent on loading models so far; estimates leave them out
 
-    def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
-        """The lines of text in a picture, which is scaled down to `side` pixels on its longer side first."""
+    def read_text(
+        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
+    ) -> list[Sequence[TextLine]]:
+        """The lines of text in each picture, which is scaled down to `side` pixels on its longer side first."""
 
-    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[Detection]:
+    def detect_objects(self, model: str, pictures: Pictures, least: float) -> list[Sequence[Detection]]:
         """Objects with at least that confidence, most confident first."""
 
-    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
+    def detect_faces(self, model: str, pictures: Pictures, least: float, side: int) -> list[Sequence[Face]]:
         """Faces with at least that confidence, most confident first; small ones are searched at `side` pixels."""
 
-    def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
+    def classify_place(self, model: str, pictures: Pictures, most: int) -> list[Sequence[tuple[str, float]]]:
         """The `most` likeliest scene classes with their probabilities, likeliest first."""
 
-    def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
+    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool) -> list[NDArray[np.float32]]:
         """A map of inverse depth in the size of the net; `inverse`: the net gives inverse depth already."""
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:

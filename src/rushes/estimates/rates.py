@@ -90,8 +90,10 @@ class RateHistory:
         """Rates of a job's finished tasks, still without what they made, each with its task and owner."""
         with suppress(NotFound):
             job = self.ledger.job(id)
-            events = all_events(self.ledger, id, types={EventType.DONE})
-            done = {event.task: event for event in events if event.task and job.facts}
+            facts = json.loads(job.facts or "{}")
+            if not facts or facts.get("stub"):  # made-up answers take no time
+                return
+            done = {event.task: event for event in all_events(self.ledger, id, types={EventType.DONE}) if event.task}
             for task in tasks_by_id(self.ledger, list(done)):
                 rate = _rate(job, task, done[task.id])
                 if rate.seconds > 0 and rate.media_seconds > 0:

@@ -22,6 +22,7 @@ from rushes.jobs.submit import request_id_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
+from rushes.settings import STUB, inference_of
 from rushes.sources.folder import below
 from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.roots import bounded
@@ -151,6 +152,7 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
         chunk_seconds=seconds,
         chunk_bytes=size,
         take=wanted.again,
+        stub=_stub(home, stages),
         trial=wanted.trial,
     )
 
@@ -171,6 +173,19 @@ def _submit(home: Home, found: FoundFile, wanted: JobRequest, question: JobSpec,
 
 def _stages(home: Home, wanted: JobRequest) -> tuple[str, ...]:
     return stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
+
+
+def _stub(home: Home, stages: tuple[str, ...]) -> tuple[str, ...]:
+    """The stages that the stub plays, and those that build on them."""
+    found: list[str] = []
+    made_up: set[str] = set()  # needs that they meet
+    for stage, spec in ((stage, home.specs[stage]) for stage in stages):
+        asks_stub = spec.asks_engine and inference_of(home.settings, stage)[0] == STUB
+        if asks_stub or made_up.intersection(spec.needs):
+            found.append(stage)
+            outputs = (asks_stub and spec.infers) or spec.outputs
+            made_up |= {stage, *(f"{stage}.{output}" for output in outputs)}
+    return tuple(found)
 
 
 def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:

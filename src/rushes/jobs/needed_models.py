@@ -9,7 +9,7 @@ from rushes.engines.models.speech import speech_model, speech_models
 from rushes.home import Home
 from rushes.jobs.why import Reason, WaitReason
 from rushes.plan.planner import JobSpec
-from rushes.settings import own_model
+from rushes.settings import LOCAL, inference_of, own_model
 
 INSTALLED = "tesseract"  # reads text without weights of ours
 
@@ -38,9 +38,10 @@ def required_models(home: Home, capability: str, profile: str) -> tuple[Model, .
 
 
 def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
-    """The ids of models that these stages ask for and that are not here, by stage."""
+    """The ids of models that these stages ask for and that are not here, by stage; none where they run elsewhere."""
     present = {kept.model.id for kept in home.models.ls() if kept.present}
-    needed = {stage: home.specs[stage].models for stage in stages if stage in home.specs}
+    here = (stage for stage in stages if stage in home.specs and inference_of(home.settings, stage)[0] == LOCAL)
+    needed = {stage: home.specs[stage].models for stage in here}
     lacks = {
         stage: tuple(m.id for c in capabilities for m in required_models(home, c, profile) if m.id not in present)
         for stage, capabilities in needed.items()
@@ -52,7 +53,7 @@ def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping
 def explain_missing_models(home: Home, job: Job, reasons: Sequence[WaitReason]) -> tuple[WaitReason, ...]:
     """Why tasks of a job do not run, where it is for want of a model."""
     spec = JobSpec.from_text(job.payload)
-    lacks = missing_by_stage(home, spec.stages, spec.profile)
+    lacks = missing_by_stage(home, set(spec.stages) - {*spec.stub}, spec.profile)
     return tuple(_missing_model(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
 
 

@@ -164,10 +164,9 @@ class Library:
 
     def bench_models(self, names: Sequence[str] = ()) -> list[ModelSpeed]:
         """How long each model that is here (or is named) takes on this machine."""
-        from rushes.engines.local import LocalEngine
         from rushes.engines.models.benchmark import benchmark
 
-        engine = LocalEngine(self.models)
+        engine = self.home.stores.engine("")
         here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
         return [timing for model in here if (timing := benchmark(engine, model))]
 

@@ -11,7 +11,7 @@ from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, video_id
 from rushes.domain.span import Span
 from rushes.domain.stage import Scope, StageSpec, stage_of
-from rushes.domain.task import Draft, Need
+from rushes.domain.task import ANY_ENGINE, STUB, Draft, Need
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.domain.worker import bound_lane
@@ -31,6 +31,7 @@ class JobSpec:
     chunk_seconds: int = 60
     chunk_bytes: int = 0
     take: int = 0  # --again asks anew: nothing is deleted
+    stub: tuple[str, ...] = ()  # stages whose models are played by the stub engine, and those that build on them
     trial: bool = False  # a few seconds from the middle, to learn how fast this machine is
 
     def to_text(self) -> str:
@@ -48,6 +49,7 @@ class JobSpec:
             doc = json.loads(text)
             doc["source"] = Fingerprint.from_json(doc["source"])
             doc["stages"] = tuple(doc["stages"])
+            doc["stub"] = tuple(doc.get("stub", ()))
             return JobSpec(**doc)
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise NeverWorks(f"the job's request cannot be read: {e!r}", "Submit the video again.") from e
@@ -138,6 +140,7 @@ def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
         "rate": [video.rate.numerator, video.rate.denominator] if video and video.rate else None,
         "audio": bool(facts.audio),
         "trial": job_spec.trial,
+        "stub": bool(job_spec.stub),
     }
     return canonical(doc).decode("ascii")
 
@@ -182,8 +185,17 @@ def _stage_question(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
         "stage": stage.name,
         "version": stage.version,
         "options": _options(stage, job_spec),
-        "models": {m: job_spec.models.get(m, "") for m in stage.models},
+        "models": _models(stage, job_spec),
+        **({"engine": STUB} if stage.name in job_spec.stub else {}),
     }
+
+
+def _models(stage: StageSpec, job_spec: JobSpec) -> dict[str, str]:
+    return {m: STUB if stage.name in job_spec.stub else job_spec.models.get(m, "") for m in stage.models}
+
+
+def _engine(stage: StageSpec, job_spec: JobSpec) -> str:
+    return STUB if stage.name in job_spec.stub else ANY_ENGINE if stage.asks_engine else ""
 
 
 def _options(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
@@ -200,7 +212,8 @@ def _task_spec(
         "needs": list(needs),
         "span": span.to_json() if span else None,
         "options": options,
-        "models": {m: job_spec.models.get(m, "") for m in stage.models},
+        "models": _models(stage, job_spec),
+        "engine": _engine(stage, job_spec),
         "version": stage.version,
         "profile": job_spec.profile,
         "config_hash": digest(options)[:16],

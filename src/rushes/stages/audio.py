@@ -16,7 +16,14 @@ class Audio:
     """Makes the pcm for the speech model, the sound for the player, and the speech windows."""
 
     spec = StageSpec(
-        "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, intermediate=("pcm",)
+        "audio",
+        1,
+        Scope.VIDEO,
+        ("pcm", "sound", "windows"),
+        needs=("probe",),
+        infers=("windows",),  # where somebody speaks
+        reads_source=True,
+        intermediate=("pcm",),
     )
 
     def run(self, work: Work) -> None:

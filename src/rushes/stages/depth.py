@@ -1,11 +1,11 @@
 """Depth of the sampled frames of a chunk."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.engines.images import decode_jpeg
 from rushes.engines.models.vision import gives_inverse
 from rushes.media.developing.frame_pack import PackIndex, read_frame
 from rushes.media.stereo.depth import DepthWriter
 from rushes.stages.port import Work
+from rushes.stages.vision.samples import BATCH
 
 
 class Depth:
@@ -33,11 +33,14 @@ class Depth:
         inverse = gives_inverse(model, str(work.options["output"]))
         writer = DepthWriter(out, index.base, (index.width, index.height))
         with pack.open("frames.pack") as file:
-            for n, kept in enumerate(index.frames):
-                picture = decode_jpeg(read_frame(file, kept))
-                writer.add(kept.pts, work.engine.inverse_depth(model, picture, inverse=inverse))
+            for n in range(0, len(index.frames), BATCH):
+                frames = index.frames[n : n + BATCH]
+                pictures = [read_frame(file, kept) for kept in frames]
+                found = work.engine.inverse_depth(model, pictures, inverse=inverse)
+                for kept, near in zip(frames, found, strict=True):
+                    writer.add(kept.pts, near)
                 work.progress(n / len(index.frames))
-        found = writer.finish()
+        maps = writer.finish()
         work.save("depth", "depth.bin", out, "application/octet-stream")
-        work.save_json("depth", "depth.json", found.to_json())
-        work.count("depth", len(found.maps))
+        work.save_json("depth", "depth.json", maps.to_json())
+        work.count("depth", len(maps.maps))

@@ -29,11 +29,12 @@ class Faces:
     def run(self, work: Work) -> None:
         """Save faces.jsonl, and embeddings.f16 with a row for each face in the same order."""
         least, side = float(work.options["min_confidence"]), input_side("faces", str(work.options["profile"]))
+        model, engine = work.models["faces"], work.engine
         rows: list[Observation] = []
         embeddings: list[tuple[float, ...]] = []
-        for frame in sampled_frames(work):
-            for face in work.engine.detect_faces(work.models["faces"], frame.picture, least, side):
-                extra = {"row": len(rows), "points": relative_points(face.points, frame.picture), **quality(face)}
+        for frame, faces in sampled_frames(work, lambda pictures: engine.detect_faces(model, pictures, least, side)):
+            for face in faces:
+                extra = {"row": len(rows), "points": relative_points(face.points, frame.size), **quality(face)}
                 rows.append(frame.observation("face", "", face.confidence, face.box, extra=extra))
                 embeddings.append(face.embedding)
         dimensions = len(embeddings[0]) if rows else 0

@@ -17,7 +17,7 @@ class Objects:
         least, model = float(work.options["min_confidence"]), work.models["objects"]
         found = [
             frame.observation("object", d.label, d.confidence, d.box)
-            for frame in sampled_frames(work)
-            for d in work.engine.detect_objects(model, frame.picture, least)
+            for frame, some in sampled_frames(work, lambda pictures: work.engine.detect_objects(model, pictures, least))
+            for d in some
         ]
         work.save_observations("objects", "objects.jsonl", found, kinds=["object"])

@@ -1,5 +1,7 @@
 """Places: the scene class of the sampled frames of a chunk."""
 
+from collections.abc import Sequence
+
 from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
@@ -17,14 +19,15 @@ class Places:
 
     def run(self, work: Work) -> None:
         """Save places.jsonl: one row per frame, with the `top_k` likeliest classes in `top`."""
-        found = [_place(work, frame) for frame in sampled_frames(work)]
+        model, most, least = work.models["places"], int(work.options["top_k"]), float(work.options["min_confidence"])
+        guessed = sampled_frames(work, lambda pictures: work.engine.classify_place(model, pictures, most))
+        found = [_place(frame, guesses, least) for frame, guesses in guessed]
         work.save_observations("places", "places.jsonl", found, kinds=["place"])
 
 
-def _place(work: Work, frame: SampledFrame) -> Observation:
-    guesses = work.engine.classify_place(work.models["places"], frame.picture, int(work.options["top_k"]))
+def _place(frame: SampledFrame, guesses: Sequence[tuple[str, float]], least: float) -> Observation:
     label, share = guesses[0] if guesses else (UNKNOWN, 0.0)
-    if share < float(work.options["min_confidence"]):
+    if share < least:
         label, share = UNKNOWN, 1 - share
     top = [[name, round(part, CONFIDENCE_DIGITS)] for name, part in guesses]
     return frame.observation("place", label, share, extra={"top": top})

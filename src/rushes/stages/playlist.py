@@ -12,7 +12,9 @@ _PLAYLIST = "application/vnd.apple.mpegurl"
 class Playlist:
     """Joins the pieces of all chunks and the sound by naming them; no bytes are copied."""
 
-    spec = StageSpec("playlist", 2, Scope.VIDEO, ("hls", "poster", "trickplay"), needs=("probe", "develop", "audio"))
+    spec = StageSpec(
+        "playlist", 2, Scope.VIDEO, ("hls", "poster", "trickplay"), needs=("probe", "develop", "audio.sound")
+    )
 
     def run(self, work: Work) -> None:
         """Save the playlists (index, video, audio), poster.jpg and the sheets under the names that people know."""

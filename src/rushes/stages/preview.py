@@ -89,7 +89,8 @@ def _rendered(
     model, file = work.models["depth"], work.temporary(".bin")
     writer = DepthWriter(file, track.base, view.eye)
     inverse = gives_inverse(model, str(work.options["output"]))
-    writer.add(pts, work.engine.inverse_depth(model, RgbScaler(track, view.eye).scale(frame), inverse=inverse))
+    (near,) = work.engine.inverse_depth(model, [RgbScaler(track, view.eye).scale(frame)], inverse=inverse)
+    writer.add(pts, near)
     index = writer.finish()
     found = grade_shot(pts, pts + 1, index.maps, wanted)
     with file.open("rb") as maps:

@@ -1,11 +1,12 @@
 """Text on screen, read in the sampled frames of a chunk."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
 from rushes.engines.models.vision import input_side, language_of
+from rushes.engines.port import TextLine
 from rushes.stages.port import Work
 from rushes.stages.vision.samples import FRAMES, SampledFrame, bounding_box, relative_points, sampled_frames
 from rushes.stages.vision.text_segments import is_certain
@@ -26,7 +27,11 @@ class ReadText:
 
     def run(self, work: Work) -> None:
         """Save readings.jsonl, all readings, and lines.jsonl, those that need no second reading to be shown."""
-        found = [line for frame in sampled_frames(work) for line in _lines(work, frame)]
+        languages = [bcp47(str(x)) for x in work.options["languages"]]
+        model, side = work.models["text"], input_side("text", str(work.options["profile"]))
+        read = sampled_frames(work, lambda pictures: work.engine.read_text(model, pictures, side, languages))
+        least = float(work.options["min_confidence"])
+        found = [line for frame, lines in read for line in _lines(frame, lines, languages, least)]
         certain = [line for line in found if is_certain(line)]
         work.save("lines", "readings.jsonl", dump(found), READINGS)
         work.save("lines", "lines.jsonl", dump(certain), MEDIA_TYPE)
@@ -34,11 +39,11 @@ class ReadText:
         work.note("lines", kinds=["text"])
 
 
-def _lines(work: Work, frame: SampledFrame) -> Iterator[Observation]:
-    languages = [bcp47(str(x)) for x in work.options["languages"]]
-    profile, least = str(work.options["profile"]), float(work.options["min_confidence"])
-    for line in work.engine.read_text(work.models["text"], frame.picture, input_side("text", profile), languages):
+def _lines(
+    frame: SampledFrame, lines: Sequence[TextLine], languages: Sequence[str], least: float
+) -> Iterator[Observation]:
+    for line in lines:
         if line.confidence >= least:
             language = language_of(line.text, languages)
-            extra = {"polygon": relative_points(line.corners, frame.picture)}
+            extra = {"polygon": relative_points(line.corners, frame.size)}
             yield frame.observation("text", line.text, line.confidence, bounding_box(line.corners), language, extra)

@@ -5,6 +5,7 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from rushes.settings import HTTP
 from rushes.telemetry import log_to
 from rushes.wiring.slots import SlotSettings
 from rushes.worker.sandbox import ON, confine
@@ -17,16 +18,18 @@ def main(told: str, folder: str, asks: str, answers: str) -> None:
     scratch = Path("/proc/self/cwd") if layers.get("user") == ON else Path(folder)  # another user cannot enter the home
     log_to(level=given.log_level)
 
-    from rushes.engines.local import LocalEngine  # these start threads, and parse what others have written
-    from rushes.engines.models.store import ModelStore
+    from rushes.engines.models.store import ModelStore  # these start threads, and parse what others have written
+    from rushes.engines.remote import RemoteEngine
     from rushes.stages.registry import load_stages
-    from rushes.worker.broker.client import BrokerClient
+    from rushes.wiring.engines import slot_engines
+    from rushes.worker.broker.client import BrokerClient, post_by
     from rushes.worker.slot import SlotDeps, die_with_parent, serve
 
     die_with_parent()
     store = ModelStore(Path(given.models), paths=[Path(path) for path in given.own_models])
-    deps = SlotDeps(load_stages(), LocalEngine(store, threads=given.threads), scratch)
-    serve(deps, Connection(int(answers)), BrokerClient(socket.socket(fileno=int(asks))))
+    client = BrokerClient(socket.socket(fileno=int(asks)))
+    engines = {**slot_engines(store, given.threads), HTTP: lambda: RemoteEngine(post_by(client, scratch))}
+    serve(SlotDeps(load_stages(), engines, scratch), Connection(int(answers)), client)
 
 
 if __name__ == "__main__":

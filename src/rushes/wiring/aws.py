@@ -51,7 +51,7 @@ class AwsSetup(Setup):
 
     def index(self) -> Index:
         """SQLite beside this process."""
-        return SqliteIndex(self._home / "index.sqlite")
+        return SqliteIndex(self._index_file)
 
     def transport(self, lanes: Sequence[str]) -> Transport:
         """Redis if it is named, else a queue for each lane."""

@@ -36,7 +36,7 @@ class LocalSetup(Setup):
         """SQLite in the home."""
         from rushes.index.sqlite import SqliteIndex
 
-        return SqliteIndex(self._home / "index.sqlite")
+        return SqliteIndex(self._index_file)
 
     def transport(self, _lanes: Sequence[str]) -> Transport:
         """Looking again."""

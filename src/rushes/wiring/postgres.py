@@ -9,6 +9,7 @@ from pathlib import Path
 from rushes.domain.errors import Refused
 from rushes.index.port import Index
 from rushes.index.postgres import PostgresIndex
+from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import MIGRATIONS as LEDGER_MIGRATIONS
 from rushes.ledger.postgres import PostgresLedger
@@ -17,7 +18,7 @@ from rushes.postgres.store import Postgres, named
 from rushes.records.port import Records
 from rushes.records.postgres import MIGRATIONS as RECORDS_MIGRATIONS
 from rushes.records.postgres import PostgresRecords
-from rushes.settings import Settings
+from rushes.settings import Settings, uses_stub
 from rushes.transport.notify import Notify
 from rushes.transport.port import Transport
 from rushes.wiring.setup import Setup, hints_of
@@ -46,8 +47,8 @@ class PostgresSetup(Setup):
         return PostgresRecords(self._db)
 
     def index(self) -> Index:
-        """Tables."""
-        return PostgresIndex(self._db)
+        """Tables; of made-up answers a file of this process, so that nobody else finds them."""
+        return SqliteIndex(self._index_file) if uses_stub(self._settings) else PostgresIndex(self._db)
 
     def transport(self, _lanes: Sequence[str]) -> Transport:
         """Redis if it is named, else LISTEN on a direct connection, which a pooler is not."""

@@ -9,9 +9,10 @@ from rushes.blobs.port import Blobs, Multipart
 from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.video import BlockOriginal, Fingerprint
+from rushes.engines.port import Engine
 from rushes.files import local_path
 from rushes.ledger.port import Ledger
-from rushes.settings import Settings, shown
+from rushes.settings import Settings, shown, uses_stub
 from rushes.sources.folder import Folder
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport
@@ -24,6 +25,17 @@ class Setup:
 
     def __init__(self, settings: Settings, home: Path) -> None:
         self._settings, self._home = settings, home
+
+    @property
+    def _index_file(self) -> Path:
+        """Made-up answers have an index of their own."""
+        return self._home / ("index-stub.sqlite" if uses_stub(self._settings) else "index.sqlite")
+
+    def engine(self, stage: str) -> Engine:
+        """As the settings say."""
+        from rushes.wiring.engines import open_engine
+
+        return open_engine(self._settings, stage)
 
     def blobs(self) -> Blobs:
         """A bucket, or the home's folder; a fleet must share that."""

@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rushes.home import Home, version
-from rushes.settings import Settings, models_folder, own_model
+from rushes.settings import Settings, models_folder
+from rushes.wiring.engines import StageServices, own_models, worker_engine
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.child import ChildDeps
 from rushes.worker.sandbox import OFF, Confinement
 from rushes.worker.sandbox.environment import reduced
 
-_OWN_MODELS = ("speech", "text", "objects", "faces", "places", "depth")
 _TESSERACT = "tesseract"
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")  # start programs that have libraries
 _TESSERACT_DATA = "/usr/share"
@@ -46,20 +46,21 @@ class SlotSettings:
 def slot_process(home: Home, threads: int) -> ChildDeps:
     """How slots of this home are started."""
     s = home.settings
-    told = SlotSettings(str(models_folder(s)), _own_models(s), threads, s.log_level, confinement_of(s))
-    deps = AttemptDeps(home.blobs, home.original, version())
+    told = SlotSettings(str(models_folder(s)), own_models(s), threads, s.log_level, confinement_of(s))
+    deps = AttemptDeps(home.blobs, home.original, version(), lambda stage: worker_engine(s, stage))
     return ChildDeps(
         argv=[sys.executable, "-P", "-m", "rushes.wiring", told.to_json()],
         env=lambda scratch: _environment(s, scratch),
         scratch=home.scratch,
         attempt=lambda lease: Attempt(deps, lease),
+        open_session=StageServices(s).session,
     )
 
 
 def confinement_of(s: Settings) -> Confinement:
     """What a slot may have."""
     tesseract = [found] if s.text_model == _TESSERACT and (found := shutil.which(_TESSERACT)) else []
-    read = [str(models_folder(s)), *(path for path in _own_models(s) if Path(path).is_absolute())]
+    read = [str(models_folder(s)), *(path for path in own_models(s) if Path(path).is_absolute())]
     return Confinement(
         mode=s.sandbox,
         read=[*read, _TESSERACT_DATA] if tesseract else read,
@@ -72,10 +73,6 @@ def confinement_of(s: Settings) -> Confinement:
 
 def _environment(s: Settings, scratch: Path) -> Mapping[str, str]:
     return os.environ if s.sandbox == OFF else reduced(os.environ, scratch)
-
-
-def _own_models(s: Settings) -> list[str]:
-    return [path for capability in _OWN_MODELS if (path := own_model(s, capability))]
 
 
 def _ffmpeg() -> Iterator[str]:

@@ -22,6 +22,7 @@ from rushes.telemetry import log
 from rushes.worker.broker.answers import LONGEST_ANSWER, parse_answer
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.broker.failures import failure_of
+from rushes.worker.broker.inference import Inference, OpenSession
 from rushes.worker.broker.service import BrokerService
 from rushes.worker.child_output import ChildOutput
 from rushes.worker.scratch import scratch
@@ -39,6 +40,7 @@ class ChildDeps:
     env: Callable[[Path], Mapping[str, str]]  # of a child with that scratch folder
     scratch: Path  # where the folder of each child lies
     attempt: Callable[[Lease], Attempt]
+    open_session: OpenSession = lambda _stage: None  # to the inference services of a stage
 
 
 class Child:
@@ -58,7 +60,7 @@ class Child:
             self._process = self._started(folder, (asks.fileno(), theirs.fileno()))
             self._scratch = held.pop_all()
         self._line, self._connection = ours, Connection(os.dup(ours.fileno()))
-        self._broker = BrokerService(asked, lambda: self.attempt)
+        self._broker = BrokerService(asked, lambda: self.attempt, Inference(deps.open_session))
         self._sender: threading.Thread | None = None
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()

@@ -30,16 +30,17 @@ from rushes.worker.broker.failures import failure_of
 from rushes.worker.child_output import BEGIN, END
 
 PR_SET_PDEATHSIG = 1
+LOCAL = "local"
 Task = Mapping[str, JSON]
 OnProgress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SlotDeps:
-    """What a slot works with: stages by name, the engine, and a folder for files of the moment."""
+    """What a slot works with: stages and engines by name, and a folder for files of the moment."""
 
     stages: Mapping[str, Stage]
-    engine: Engine
+    engines: Mapping[str, Callable[[], Engine]]
     scratch: Path
 
 
@@ -83,12 +84,14 @@ def die_with_parent() -> None:
 
 
 def _answer(deps: SlotDeps, task: Task, client: BrokerClient, on_progress: OnProgress) -> JSON:
-    begun, loading = time.monotonic(), deps.engine.loading
+    begun = time.monotonic()
     try:
         with _folder(deps.scratch) as folder:
+            engine = _engine(deps, task["engine"])
+            loading = engine.loading
             made = run_stage(deps, task, _borrowed(client, task, folder), folder, on_progress)
             client.ask("commit", outputs={output: asdict(draft) for output, draft in made.items()})
-        return {"type": "finished", "seconds": time.monotonic() - begun - (deps.engine.loading - loading)}
+        return {"type": "finished", "seconds": time.monotonic() - begun - (engine.loading - loading)}
     except Exception as e:  # noqa: BLE001 - anything unknown is a bug in a stage: reported, retried, counted
         if not isinstance(e, RushesError | MemoryError):
             print(traceback.format_exc(), file=sys.stderr, flush=True)
@@ -148,13 +151,18 @@ def run_stage(
         fingerprint=files.taken_in,
         scratch=scratch,
         blobs=files.blobs,
-        engine=deps.engine,
+        engine=_engine(deps, task["engine"]),
         seed=int(digest(task["results"])[:8], 16),
         on_progress=on_progress,
         on_log=lambda text: print(text, file=sys.stderr, flush=True),
     )
     stage.run(work)
     return work.saved
+
+
+def _engine(deps: SlotDeps, name: str) -> Engine:
+    """The engine that the worker chose; a stage that asks none is given the local one, which loads nothing."""
+    return deps.engines[name or LOCAL]()
 
 
 def _stage(deps: SlotDeps, name: str, version: int) -> Stage:

@@ -19,7 +19,7 @@ from tests.unit.vision_films import MEDIA, MODELS, SLIDE, eyes, photo, plain
 
 
 def texts(picture: Picture, least: float = 0.8) -> list[str]:
-    return [line.text for line in eyes().read_text(MODELS["text"], picture, 960) if line.confidence >= least]
+    return [line.text for line in eyes().read_text(MODELS["text"], [picture], 960)[0] if line.confidence >= least]
 
 
 def test_a_slide_is_read_line_by_line_in_order() -> None:
@@ -36,7 +36,7 @@ def test_a_line_that_runs_from_top_to_bottom_is_read() -> None:
 
 
 def test_corners_lie_round_the_line() -> None:
-    first = eyes().read_text(MODELS["text"], photo("slide.jpg"), 960)[0]
+    first = eyes().read_text(MODELS["text"], [photo("slide.jpg")], 960)[0][0]
     (left, top), _, (right, bottom), _ = first.corners
     assert 0 <= left < right <= 1280
     assert 0 <= top < bottom <= 200
@@ -44,26 +44,26 @@ def test_corners_lie_round_the_line() -> None:
 
 
 def test_a_cup_and_a_cat_are_known() -> None:
-    cup = eyes().detect_objects(MODELS["objects"], photo("coffee.jpg"), 0.4)
+    cup = eyes().detect_objects(MODELS["objects"], [photo("coffee.jpg")], 0.4)[0]
     assert {"cup", "dining table"} == {thing.label for thing in cup}
-    (cat,) = eyes().detect_objects(MODELS["objects"], photo("chelsea.jpg"), 0.4)
+    (cat,) = eyes().detect_objects(MODELS["objects"], [photo("chelsea.jpg")], 0.4)[0]
     assert cat.label == "cat"
     assert cat.box[2] - cat.box[0] > 300
 
 
 def test_a_face_is_found_and_known_again_at_another_size() -> None:
     picture = photo("astronaut.jpg")
-    (large,) = eyes().detect_faces(MODELS["faces"], picture, 0.7, 960)
-    (small,) = eyes().detect_faces(MODELS["faces"], resize(picture, 256, 256), 0.7, 960)
+    (large,) = eyes().detect_faces(MODELS["faces"], [picture], 0.7, 960)[0]
+    (small,) = eyes().detect_faces(MODELS["faces"], [resize(picture, 256, 256)], 0.7, 960)[0]
     assert [round(edge / 20) for edge in large.box] == [round(edge / 10) for edge in small.box]
     assert np.dot(large.embedding, small.embedding) > SAME_PERSON
-    assert eyes().detect_faces(MODELS["faces"], photo("chelsea.jpg"), 0.7, 960) == []
+    assert eyes().detect_faces(MODELS["faces"], [photo("chelsea.jpg")], 0.7, 960)[0] == []
 
 
 def test_a_blurred_face_is_not_sharp() -> None:
     picture = photo("astronaut.jpg")
-    (sharp,) = eyes().detect_faces(MODELS["faces"], picture, 0.7, 960)
-    (blurred,) = eyes().detect_faces(MODELS["faces"], resize(resize(picture, 64, 64), 512, 512), 0.5, 960)
+    (sharp,) = eyes().detect_faces(MODELS["faces"], [picture], 0.7, 960)[0]
+    (blurred,) = eyes().detect_faces(MODELS["faces"], [resize(resize(picture, 64, 64), 512, 512)], 0.5, 960)[0]
     assert sharp.sharpness > 10 * MIN_SHARPNESS
     assert blurred.sharpness < MIN_SHARPNESS
 
@@ -71,8 +71,8 @@ def test_a_blurred_face_is_not_sharp() -> None:
 def test_a_small_face_in_a_large_picture_is_found_by_tiles() -> None:
     picture = plain(90, (1920, 1080)).copy()
     picture[700:764, 1500:1564] = resize(photo("astronaut.jpg"), 160, 160)[10:74, 40:104]
-    assert eyes().detect_faces(MODELS["faces"], picture, 0.7, 640) == []
-    (face,) = eyes().detect_faces(MODELS["faces"], picture, 0.7, 1920)
+    assert eyes().detect_faces(MODELS["faces"], [picture], 0.7, 640)[0] == []
+    (face,) = eyes().detect_faces(MODELS["faces"], [picture], 0.7, 1920)[0]
     assert 1480 < face.box[0] < 1564
     assert 680 < face.box[1] < 764
 
@@ -86,17 +86,17 @@ def test_directions_of_faces_are_kept_with_half_the_digits() -> None:
 
 
 def test_a_cup_is_no_place() -> None:
-    guesses = eyes().classify_place(MODELS["places"], photo("coffee.jpg"), 5)
+    guesses = eyes().classify_place(MODELS["places"], [photo("coffee.jpg")], 5)[0]
     assert len(guesses) == 5
     assert guesses[0][1] < 0.3
 
 
 def test_a_net_for_places_can_be_dropped_in() -> None:
     blue = np.zeros((90, 160, 3), np.uint8) + np.array([0, 0, 255], np.uint8)
-    (first, *_) = eyes().classify_place(str(MEDIA / "three_places"), blue, 3)
+    (first, *_) = eyes().classify_place(str(MEDIA / "three_places"), [blue], 3)[0]
     assert first[0] == "ocean"
     assert first[1] > 0.99
-    assert eyes().classify_place(str(MEDIA / "three_places"), blue[..., ::-1], 1)[0][0] == "desert sand"
+    assert eyes().classify_place(str(MEDIA / "three_places"), [blue[..., ::-1]], 1)[0][0][0] == "desert sand"
 
 
 def test_sentences_that_mean_alike_point_alike() -> None:
@@ -112,36 +112,36 @@ def test_sentences_that_mean_alike_point_alike() -> None:
     "picture", [plain(0), plain(255), plain(128, (32, 18)), plain(40, (1, 1)), plain(9, (31, 900))]
 )
 def test_nothing_is_seen_where_there_is_nothing(picture: Picture) -> None:
-    assert eyes().read_text(MODELS["text"], picture, 960) == []
-    assert eyes().detect_objects(MODELS["objects"], picture, 0.4) == []
-    assert eyes().detect_faces(MODELS["faces"], picture, 0.7, 960) == []
-    assert eyes().classify_place(MODELS["places"], picture, 5)[0][1] < 0.3
+    assert eyes().read_text(MODELS["text"], [picture], 960)[0] == []
+    assert eyes().detect_objects(MODELS["objects"], [picture], 0.4)[0] == []
+    assert eyes().detect_faces(MODELS["faces"], [picture], 0.7, 960)[0] == []
+    assert eyes().classify_place(MODELS["places"], [picture], 5)[0][0][1] < 0.3
 
 
 def test_noise_says_nothing_that_would_be_shown() -> None:
     noise = np.random.default_rng(3).integers(0, 256, (360, 640, 3), dtype=np.uint8)
     assert texts(noise) == []
-    assert eyes().detect_faces(MODELS["faces"], noise, 0.7, 960) == []
+    assert eyes().detect_faces(MODELS["faces"], [noise], 0.7, 960)[0] == []
 
 
 def test_the_number_of_threads_changes_nothing() -> None:
     alone = LocalEngine(eyes()._store, threads=1)
-    assert alone.read_text(MODELS["text"], photo("slide.jpg"), 960) == eyes().read_text(
-        MODELS["text"], photo("slide.jpg"), 960
+    assert alone.read_text(MODELS["text"], [photo("slide.jpg")], 960) == eyes().read_text(
+        MODELS["text"], [photo("slide.jpg")], 960
     )
-    assert alone.detect_objects(MODELS["objects"], photo("coffee.jpg"), 0.4) == eyes().detect_objects(
-        MODELS["objects"], photo("coffee.jpg"), 0.4
+    assert alone.detect_objects(MODELS["objects"], [photo("coffee.jpg")], 0.4) == eyes().detect_objects(
+        MODELS["objects"], [photo("coffee.jpg")], 0.4
     )
     alone.unload()
 
 
 def test_missing_weights_and_languages_are_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelMissing) as caught:
-        LocalEngine(ModelStore(tmp_path)).read_text(MODELS["text"], plain(), 960)
+        LocalEngine(ModelStore(tmp_path)).read_text(MODELS["text"], [plain()], 960)[0]
     assert "rushes models pull ppocr-v6-tiny" in caught.value.advice
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ModelMissing, match="tesseract is not installed"):
-        eyes().read_text("tesseract", plain(), 960, ["en"])
+        eyes().read_text("tesseract", [plain()], 960, ["en"])[0]
 
 
 def test_words_of_tesseract_become_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_words_of_tesseract_become_lines(tmp_path: Path, monkeypatch: pytest.Mon
     command.write_text(f"#!/bin/sh\n/bin/cat >/dev/null\n/bin/cat <<'END'\n{table}\nEND\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    first, second = eyes().read_text("tesseract", plain(), 960, ["en"])
+    first, second = eyes().read_text("tesseract", [plain()], 960, ["en"])[0]
     assert (first.text, round(first.confidence, 2), first.corners[0], first.corners[2]) == (
         "Edited by",
         0.93,

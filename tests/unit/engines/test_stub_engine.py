@@ -3,7 +3,7 @@
 import numpy as np
 
 from rushes.engines.port import RATE, DecodingOptions, Pcm
-from tests.stub_engine import StubEngine
+from rushes.engines.stub import StubEngine
 
 
 def noise(seconds: float, seed: int = 1) -> Pcm:

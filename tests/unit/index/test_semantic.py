@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from rushes.domain.errors import ModelMissing
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
+from rushes.engines.stub import StubEngine
 from rushes.index.changes import IndexedResult, Run, RunUpdate, SelectionUpdate
 from rushes.index.search import search
 from rushes.index.search.semantic import SemanticSearch
 from rushes.index.sqlite import SqliteIndex
-from tests.stub_engine import StubEngine
 
 LINES = ["it costs far too much money", "we went to the beach", "the dog is asleep", "money is what it costs"]
 

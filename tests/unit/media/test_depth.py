@@ -35,10 +35,10 @@ def test_the_shipped_net_finds_the_body_below_nearer_than_what_is_above(tmp_path
     store = ModelStore(tmp_path)
     store.pull(["fastdepth"])
     engine, picture = LocalEngine(store), photo("astronaut.jpg")
-    near = engine.inverse_depth("fastdepth", picture, inverse=False)
+    (near,) = engine.inverse_depth("fastdepth", [picture], inverse=False)
     assert near.shape == (224, 224)
     assert near[-20:].mean() > 1.2 * near[:20].mean()  # 0.82 and 0.43; it does not tell her face from the wall
-    assert np.allclose(near, 1 / engine.inverse_depth("fastdepth", picture, inverse=True), atol=1e-5)
+    assert np.allclose(near, 1 / engine.inverse_depth("fastdepth", [picture], inverse=True)[0], atol=1e-5)
     engine.unload()
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import av
 import pytest
 
+from rushes.engines.stub import StubEngine
 from rushes.stages.preview import FRAMES, Preview
 from rushes.stages.probe import Probe
-from tests.stub_engine import StubEngine
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, cfr, make
 

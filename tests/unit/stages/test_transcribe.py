@@ -17,6 +17,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.engines.models.speech import parse_speech_models, speech_model
 from rushes.engines.port import RATE, SpeechEngine, Word
+from rushes.engines.stub import StubEngine
 from rushes.plan.grid import grid
 from rushes.stages.audio import Audio
 from rushes.stages.port import Input
@@ -24,7 +25,6 @@ from rushes.stages.speech.transcriber import MAX_CHARACTERS, Transcriber, monoto
 from rushes.stages.speech.windows import PcmFile, Window, cut_windows, open_pcm, speech_ranges
 from rushes.stages.transcribe import Transcribe
 from tests.memory_blobs import MemoryBlobs
-from tests.stub_engine import StubEngine
 from tests.unit.speech_kit import (
     JFK,
     JFK_WORDS,

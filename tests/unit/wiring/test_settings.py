@@ -6,6 +6,7 @@ import pytest
 
 from rushes import settings
 from rushes.domain.errors import Refused
+from rushes.settings import inference_of, load
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +109,46 @@ def test_the_documents_names_for_lanes_and_slots_are_aliases(tmp_path: Path) -> 
 def test_a_database_url_may_name_a_driver(scheme: str, driver: str) -> None:
     loaded = settings.load(env={"DATABASE_URL": f"{scheme}{driver}://ann:p+x@db:5432/x?a=b"})
     assert loaded.settings.store == f"{scheme}://ann:p+x@db:5432/x?a=b"
+
+
+@pytest.mark.parametrize(
+    ("env", "stage", "where"),
+    [
+        ({}, "transcribe", ("local", ())),
+        ({"INFERENCE_BACKEND": "stub"}, "depth", ("stub", ())),
+        ({"ML_SERVICE_URL": "http://ml:8001"}, "depth", ("http", ("http://ml:8001",))),
+        (
+            {"INFERENCE_BACKEND": "http", "INFERENCE_HTTP_URL": "http://a:1, http://b"},
+            "x",
+            ("http", ("http://a:1", "http://b")),
+        ),
+        ({"INFERENCE_BACKEND": "local", "ML_SERVICE_URL": "http://ml:8001"}, "depth", ("local", ())),
+        ({"RUSHES_INFERENCE": "https://ml"}, "depth", ("http", ("https://ml",))),
+        (
+            {"RUSHES_STAGE_INFERENCE": "transcribe=http://gpu:8001 depth=stub"},
+            "transcribe",
+            ("http", ("http://gpu:8001",)),
+        ),
+        ({"RUSHES_STAGE_INFERENCE": "transcribe=http://gpu:8001 depth=stub"}, "depth", ("stub", ())),
+        (
+            {"RUSHES_STAGE_INFERENCE": "transcribe=http", "ML_SERVICE_URL": "http://ml"},
+            "transcribe",
+            ("http", ("http://ml",)),
+        ),
+        (
+            {"RUSHES_STAGE_INFERENCE": "transcribe=local", "ML_SERVICE_URL": "http://ml"},
+            "objects",
+            ("http", ("http://ml",)),
+        ),
+    ],
+)
+def test_models_run_where_the_settings_say_for_each_stage(
+    env: dict[str, str], stage: str, where: tuple[str, tuple[str, ...]]
+) -> None:
+    assert inference_of(load(None, env).settings, stage) == where
+
+
+@pytest.mark.parametrize("value", ["http", "ftp://x", "sagemaker", "gpu"])
+def test_inference_that_means_nothing_is_refused(value: str) -> None:
+    with pytest.raises(Refused, match="inference"):
+        inference_of(load(None, {"RUSHES_INFERENCE": value}).settings, "depth")

@@ -24,6 +24,7 @@ from rushes.media.originals import LocalOriginal
 from rushes.stages.port import OutputDraft
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.broker.client import BorrowedBlobs, BorrowedOriginal, BrokerClient
+from rushes.worker.broker.inference import Inference
 from rushes.worker.broker.service import BrokerService
 from tests.memory_blobs import MemoryBlobs
 
@@ -82,7 +83,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     lease = Lease("job.toy", 1, "job", "toy", None, "cpu", json.dumps(spec), 0, 0)
     attempt = Attempt(AttemptDeps(blobs, partial(LocalOriginal, tmp_path), "0"), lease)
     ours, theirs = socket.socketpair()
-    BrokerService(ours, lambda: attempt)
+    BrokerService(ours, lambda: attempt, Inference(lambda _stage: None))
     with theirs:
         attempt.begin()
         yield Desk(tmp_path, blobs, attempt, BrokerClient(theirs), facts, video_id("me", "c" * 64))

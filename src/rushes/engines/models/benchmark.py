@@ -33,10 +33,11 @@ def _case(engine: Engine, model: Model) -> tuple[str, Callable[[], object]] | No
     picture, frame = _picture(), "a 720p frame"
     return {
         "speech": (f"{_SECONDS} s of sound", lambda: engine.transcribe(model.id, _sound(), DecodingOptions("en"))),
-        "text": (frame, lambda: engine.read_text(model.id, picture, 960)),
-        "objects": (frame, lambda: engine.detect_objects(model.id, picture, 0.4)),
-        "faces": (frame, lambda: engine.detect_faces(model.id, picture, 0.7, 960)),
-        "places": (frame, lambda: engine.classify_place(model.id, picture, 5)),
+        "text": (frame, lambda: engine.read_text(model.id, [picture], 960)),
+        "objects": (frame, lambda: engine.detect_objects(model.id, [picture], 0.4)),
+        "faces": (frame, lambda: engine.detect_faces(model.id, [picture], 0.7, 960)),
+        "places": (frame, lambda: engine.classify_place(model.id, [picture], 5)),
+        "depth": (frame, lambda: engine.inverse_depth(model.id, [picture], inverse=False)),
         "sentences": ("a sentence", lambda: engine.embed(model.id, ["it was the best of times"])),
     }.get(model.capability)
 

@@ -12,8 +12,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rushes.engines.local import LocalEngine
-from rushes.engines.models.store import ModelStore
 from rushes.files import open_private, wait_for_lock
 from rushes.index.port import Index, Posting
 from rushes.index.query import Term
@@ -37,9 +35,9 @@ class TextEmbedder(Protocol):
         """See the port of engines."""
 
 
-def open_semantic(models: ModelStore, folder: Path) -> "SemanticSearch":
-    """Semantic search by the engine of this machine; its embeddings are kept in a folder."""
-    return SemanticSearch(LocalEngine(models, threads=2), MODEL, folder / f"{MODEL}.embeddings")
+def open_semantic(engine: TextEmbedder, folder: Path) -> "SemanticSearch":
+    """Semantic search by an engine; its embeddings are kept in a folder."""
+    return SemanticSearch(engine, MODEL, folder / f"{MODEL}.embeddings")
 
 
 class SemanticSearch:

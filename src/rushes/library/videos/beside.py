@@ -51,8 +51,9 @@ class WrittenFile:
 
 def write_subtitles(home: Home, job: Job) -> list[WrittenFile]:
     """Write the finished transcript's subtitles beside its film, unless that lies in a bucket."""
-    manifest, source = manifest_of(home, job.id, "transcript", "transcript"), JobSpec.from_text(job.payload).source
-    if not manifest or not manifest.facts.get("language") or source.far:
+    manifest, spec = manifest_of(home, job.id, "transcript", "transcript"), JobSpec.from_text(job.payload)
+    source = spec.source
+    if not manifest or not manifest.facts.get("language") or source.far or spec.stub:
         return []
     video, film = _video(home, job), home.originals / source.path
     files = (file for kind in SUBTITLES for file in _files(home, video, film, kind)) if video else ()
@@ -61,8 +62,10 @@ def write_subtitles(home: Home, job: Job) -> list[WrittenFile]:
 
 def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:
     """Write what a finished job found beside its film, so that it stays searchable though its home is lost."""
-    source = JobSpec.from_text(job.payload).source
-    if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
+    spec = JobSpec.from_text(job.payload)
+    source = spec.source
+    done = job.state is JobState.COMPLETED and job.facts  # a clip has no facts of its own
+    if not done or source.far or spec.stub:
         return []
     video, film = _video(home, job), home.originals / source.path
     files = _files(home, video, film, sidecar.ENDING) if video else ()

@@ -1,38 +1,41 @@
 """Samples: the packed frames that models see, one a second or one in so many frames, the same for every grid."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
-from rushes.engines.images import decode_jpeg
-from rushes.engines.port import Picture
+from rushes.engines.port import Jpeg
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.stages.port import Work
 
 Box = tuple[float, float, float, float]
+Size = tuple[int, int]  # width and height
+Found = TypeVar("Found")
 
 _DIGITS = 4
+BATCH = 8  # pictures that a model is given at a time: about 2 MB
 FRAMES = ("probe", "develop.frames")  # needs of the stages that see samples
 CONFIDENCE_DIGITS = 3
 DEFAULT_RATE = Fraction(30)  # of a track that tells none, where `frame_interval` counts its frames
 
 
-def relative_box(edges: Sequence[float], picture: Picture) -> Box:
-    """x, y, width, height of left, top, right, bottom in pixels."""
+def relative_box(edges: Sequence[float], size: Size) -> Box:
+    """x, y, width, height of left, top, right, bottom in pixels, in a picture of that size."""
     left, top, right, bottom = edges
-    height, width = picture.shape[:2]
+    width, height = size
     x, y = round(left / width, _DIGITS), round(top / height, _DIGITS)
     return x, y, round((right - left) / width, _DIGITS), round((bottom - top) / height, _DIGITS)
 
 
-def relative_points(corners: Sequence[Sequence[float]], picture: Picture) -> list[list[float]]:
-    """Points given in pixels, as [x, y]."""
-    height, width = picture.shape[:2]
+def relative_points(corners: Sequence[Sequence[float]], size: Size) -> list[list[float]]:
+    """Points given in pixels of a picture of that size, as [x, y]."""
+    width, height = size
     return [[round(x / width, _DIGITS), round(y / height, _DIGITS)] for x, y in corners]
 
 
@@ -47,7 +50,8 @@ class SampledFrame:
     """A packed frame and its span: until the next packed frame."""
 
     span: Span
-    picture: Picture
+    picture: Jpeg
+    size: Size
 
     def observation(
         self,
@@ -59,22 +63,27 @@ class SampledFrame:
         extra: Mapping[str, JSON] | None = None,
     ) -> Observation:
         """What a model found in this frame; `edges` are left, top, right, bottom in pixels."""
-        box = relative_box(edges, self.picture) if edges else None
+        box = relative_box(edges, self.size) if edges else None
         rounded = round(confidence, CONFIDENCE_DIGITS)
         return Observation(kind, self.span, text, rounded, language, box=box, extra=extra or {})
 
 
-def sampled_frames(work: Work) -> Iterator[SampledFrame]:
-    """The samples of this chunk, in order; none where there are no pictures."""
+def sampled_frames(
+    work: Work, ask: Callable[[Sequence[Jpeg]], Sequence[Found]]
+) -> Iterator[tuple[SampledFrame, Found]]:
+    """The samples of this chunk, in order, with what a model says to each; none where there are no pictures."""
     pack, track = work.input("develop", "frames"), work.facts.video
     if track is None or not pack.manifest.artifacts:
         return
     interval = Fraction(int(work.options.get("frame_interval", 0))) / (track.rate or DEFAULT_RATE)
-    chosen = sample(PackIndex.from_json(pack.json("frames.json")).frames, track, interval or Fraction(1))
+    index = PackIndex.from_json(pack.json("frames.json"))
+    chosen, size = sample(index.frames, track, interval or Fraction(1)), (index.width, index.height)
     with pack.open("frames.pack") as file:
-        for n, (kept, end) in enumerate(chosen):
+        for n in range(0, len(chosen), BATCH):
             work.progress(n / len(chosen))
-            yield SampledFrame(Span(kept.pts, end, track.base), decode_jpeg(read_frame(file, kept)))
+            batch = chosen[n : n + BATCH]
+            frames = [SampledFrame(Span(p.pts, end, track.base), read_frame(file, p), size) for p, end in batch]
+            yield from zip(frames, ask([frame.picture for frame in frames]), strict=True)
 
 
 def sample(

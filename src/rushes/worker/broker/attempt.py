@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -20,7 +20,7 @@ from rushes.blobs.port import Blob, Blobs
 from rushes.domain.errors import BadMedia, DamagedBlob, NeverWorks
 from rushes.domain.keys import JSON, digest, manifest_key, video_id
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
-from rushes.domain.task import Lease, parse_spec
+from rushes.domain.task import ANY_ENGINE, STUB, Lease, parse_spec
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 
 _NEEDED = ("version", "source", "span", "options", "models", "inputs", "profile", "config_hash")
@@ -33,6 +33,7 @@ class AttemptDeps:
     blobs: Blobs
     original: Callable[[Fingerprint, str], RemoteOriginal]  # what was taken in, and its hash where that is known
     version: str
+    engine_of: Callable[[str], str] = lambda _stage: "local"  # where the models of a stage run here
 
 
 class Attempt:
@@ -54,8 +55,20 @@ class Attempt:
         self._made = {output: result for output, result in found.items() if result}
         wanted = [output for output in self._keys if output not in self._made]
         told = {name: self._spec[name] for name in ("owner", "version", "span", "options", "models", "results")}
-        task = {"stage": self._lease.stage, "chunk": self._lease.chunk, "wanted": wanted, **told}
+        told["engine"] = self.engine
+        task = {"stage": self.stage, "chunk": self._lease.chunk, "wanted": wanted, **told}
         return {**task, "inputs": self._read_inputs(), "original": self._described()} if wanted else task
+
+    @property
+    def stage(self) -> str:
+        """The stage of its task."""
+        return self._lease.stage
+
+    @property
+    def engine(self) -> str:
+        """The engine that answers in this attempt; empty if none is asked."""
+        wanted = str(self._spec.get("engine", ANY_ENGINE))
+        return self._deps.engine_of(self.stage) if wanted == ANY_ENGINE else wanted
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -156,7 +169,7 @@ class Attempt:
         if named.publish is not None and not self._may_publish(named.publish):
             hint = "Published names look like folder/VIDEO/name."
             raise NeverWorks(f"{named.publish[:80]!r} is not a name of this video", hint)
-        return named
+        return replace(named, publish=None) if self.engine == STUB else named  # made-up answers stay unpublished
 
     def _may_publish(self, name: str) -> bool:
         """Whether a name has the video's id behind a folder or two, none of them a folder of the store itself."""
@@ -196,6 +209,7 @@ class Attempt:
             input_hash=digest([spec["inputs"], spec["source"], spec["span"]])[:16],
             attempt=lease.fence,
             models=tuple(m for m in spec["models"].values() if m),
+            engine=self.engine,
         )
 
 

@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,12 +38,26 @@ class BrokerClient:
             raise_failure(reply["failed"])
         return reply, passed
 
-    def ask_file(self, verb: str, **about: Any) -> int:
+    def ask_file(self, verb: str, file: int | None = None, **about: Any) -> int:
         """A descriptor, to be closed by the caller. Raises as `ask`."""
-        _, passed = self.ask(verb, **about)
+        _, passed = self.ask(verb, file, **about)
         if passed is None:
             raise OSError("the worker passed no file")
         return passed
+
+
+def post_by(client: BrokerClient, scratch: Path) -> Callable[[str, bytes], bytes]:
+    """How a remote engine asks from a slot: the worker passes the call on, and the answer back."""
+
+    def post(capability: str, call: bytes) -> bytes:
+        with tempfile.TemporaryFile(dir=scratch) as file:
+            file.write(call)
+            file.flush()
+            answer = client.ask_file("infer", capability=capability, file=file.fileno())
+        with os.fdopen(answer, "rb") as read:
+            return read.read()
+
+    return post
 
 
 @dataclass(frozen=True, slots=True)

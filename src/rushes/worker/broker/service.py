@@ -15,6 +15,7 @@ from rushes.files import READ
 from rushes.worker.broker import channel
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.broker.failures import failure_of
+from rushes.worker.broker.inference import Inference
 
 Answer = tuple[JSON, int | None]  # and a descriptor, which is closed when it has been passed
 
@@ -22,14 +23,15 @@ Answer = tuple[JSON, int | None]  # and a descriptor, which is closed when it ha
 class BrokerService:
     """Serves one slot, from a thread of its own: a store that hangs holds up nobody else."""
 
-    def __init__(self, line: socket.socket, attempt: Callable[[], Attempt | None]) -> None:
-        self._line, self._attempt = line, attempt
+    def __init__(self, line: socket.socket, attempt: Callable[[], Attempt | None], inference: Inference) -> None:
+        self._line, self._attempt, self._inference = line, attempt, inference
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def hang_up(self) -> None:
         """The slot is over: whoever still holds its line gets nothing of its task."""
         self._attempt = lambda: None
+        self._inference.close()
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)
 
@@ -65,10 +67,22 @@ class BrokerService:
                 return {}, attempt.open_original()
             case ("block", Attempt(), None):
                 return {}, os.open(attempt.block(int(ask["number"])), READ)
+            case ("infer", Attempt(), int()):
+                call = _file(given).read_bytes()
+                return {}, _memory(self._inference.infer(attempt.stage, str(ask["capability"]), call))
             case ("commit", Attempt(), None):
                 attempt.commit(ask["outputs"])
                 return {}, None
         raise NeverWorks("the slot asked for something that its task does not have")
+
+
+def _memory(data: bytes) -> int:
+    """A descriptor from which these bytes are read."""
+    file = os.memfd_create("answer")
+    with os.fdopen(os.dup(file), "wb") as out:
+        out.write(data)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _file(given: int) -> Path:

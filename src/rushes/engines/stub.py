@@ -1,4 +1,4 @@
-"""The stub engine: deterministic fake answers for tests without weights."""
+"""The stub engine: made-up answers without weights, always the same for the same input; for trials."""
 
 import zlib
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushes.engines import port
-from rushes.engines.port import RATE, Pcm, Phrase, Picture, TextLine
+from rushes.engines.images import pixels
+from rushes.engines.port import RATE, Pcm, Phrase, Picture, Pictures, TextLine
 
 _WORDS = ("river", "stone", "lamp", "winter", "paper", "green", "seven", "bridge", "salt", "apple", "garden", "north")
 _HOP = RATE // 50
@@ -42,31 +43,30 @@ class StubEngine:
         words = tuple(self._word(pcm, at) for at in starts)
         return port.Transcription(options.language or "en", 1.0, (Phrase(words, 0.9, 0.0, 1.0),) if words else ())
 
-    def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
+    def read_text(
+        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
+    ) -> list[Sequence[TextLine]]:
         """A word in the middle of every picture that is not plain."""
-        return [TextLine(word, 0.96, _corners(picture)) for word in _words_in(picture)]
+        return [[TextLine(w, 0.96, _corners(p)) for w in _words_in(p)] for p in map(pixels, pictures)]
 
-    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[port.Detection]:
+    def detect_objects(self, model: str, pictures: Pictures, least: float) -> list[Sequence[port.Detection]]:
         """An object in the middle of every picture that is not plain."""
-        return [port.Detection(word, 0.9, _corners(picture)[0] + _corners(picture)[2]) for word in _words_in(picture)]
+        return [
+            [port.Detection(word, 0.9, _corners(p)[0] + _corners(p)[2]) for word in _words_in(p)]
+            for p in map(pixels, pictures)
+        ]
 
-    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[port.Face]:
+    def detect_faces(self, model: str, pictures: Pictures, least: float, side: int) -> list[Sequence[port.Face]]:
         """A face in the middle of every picture that is not plain; whose it is depends on the picture."""
-        corners = _corners(picture)
-        middle = tuple((a + b) / 2 for a, b in zip(corners[0], corners[2], strict=True))
-        embeddings = [tuple(float(w == word) for w in _WORDS) for word in _words_in(picture)]
-        box, points = corners[0] + corners[2], (*corners, middle)
-        return [port.Face(0.9, box, points, embedding, 100.0) for embedding in embeddings]
+        return [_faces(picture) for picture in map(pixels, pictures)]
 
-    def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
+    def classify_place(self, model: str, pictures: Pictures, most: int) -> list[Sequence[tuple[str, float]]]:
         """A scene class for every picture that is not plain."""
-        return [(word, 0.9) for word in _words_in(picture)]
+        return [[(word, 0.9) for word in _words_in(picture)] for picture in map(pixels, pictures)]
 
-    def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
+    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool) -> list[NDArray[np.float32]]:
         """Bright and low parts are near."""
-        rows, columns = (np.linspace(0, n - 1, 64).astype(np.intp) for n in picture.shape[:2])
-        light = picture[np.ix_(rows, columns)].mean(axis=2, dtype=np.float64) / 255
-        return np.asarray(light + np.linspace(0, 1, 64)[:, None], np.float32)
+        return [_depth(picture) for picture in map(pixels, pictures)]
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Bag-of-words vectors."""
@@ -77,6 +77,20 @@ class StubEngine:
     def _word(self, pcm: Pcm, at: int) -> port.Word:
         sound = np.round(pcm[at : at + _WORD_SAMPLES] * 128).astype(np.int8).tobytes()
         return port.Word(" " + _WORDS[zlib.crc32(sound) % len(_WORDS)], at, at + _WORD_SAMPLES, 0.9)
+
+
+def _faces(picture: Picture) -> list[port.Face]:
+    corners = _corners(picture)
+    middle = tuple((a + b) / 2 for a, b in zip(corners[0], corners[2], strict=True))
+    embeddings = [tuple(float(w == word) for w in _WORDS) for word in _words_in(picture)]
+    box, points = corners[0] + corners[2], (*corners, middle)
+    return [port.Face(0.9, box, points, embedding, 100.0) for embedding in embeddings]
+
+
+def _depth(picture: Picture) -> NDArray[np.float32]:
+    rows, columns = (np.linspace(0, n - 1, 64).astype(np.intp) for n in picture.shape[:2])
+    light = picture[np.ix_(rows, columns)].mean(axis=2, dtype=np.float64) / 255
+    return np.asarray(light + np.linspace(0, 1, 64)[:, None], np.float32)
 
 
 def _words_in(picture: Picture) -> list[str]:

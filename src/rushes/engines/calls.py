@@ -1,0 +1,104 @@
+"""Calls that came over a line, answered by an engine: the other side of the remote engine."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.keys import JSON
+from rushes.engines.port import RATE, DecodingOptions, Engine
+from rushes.engines.wire import pack, pack_floats, sound, unpack, unpack_pictures
+
+_LONGEST_SOUND = 30 * 60 * RATE  # samples: voice detection is given ten minutes at a time
+_LARGEST_SIDE = 8192
+_MOST_TEXTS = 5000
+Ask = Callable[[], bytes]
+
+
+def answer(engine: Engine, capability: str, data: bytes) -> bytes:
+    """What the engine says to a call.
+
+    Raises:
+        Refused: there is no such call.
+        ModelMissing, NotFound: it has no such model.
+    """
+    call, parts = unpack(data)
+    try:
+        ask = _prepared(engine, capability, call, parts)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as e:
+        raise Refused(f"this is no call of /v1/{capability}: {type(e).__name__} {e}") from e
+    return ask()
+
+
+def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes]) -> Ask:
+    """The call with its arguments checked: what fails after this is the engine's fault."""
+    match capability, call.get("what"):
+        case "hear", what:
+            return _hear(engine, what, call, parts)
+        case "read", None:
+            given = (str(call["model"]), unpack_pictures(call["shapes"], parts), _side(call))
+            languages = [str(language) for language in call["languages"]]
+            return lambda: _seen(engine.read_text(*given, languages))
+        case "detect", "objects":
+            some = (str(call["model"]), unpack_pictures(call["shapes"], parts), float(call["least"]))
+            return lambda: _seen(engine.detect_objects(*some))
+        case "detect", "faces":
+            faces = (str(call["model"]), unpack_pictures(call["shapes"], parts), float(call["least"]), _side(call))
+            return lambda: _seen(engine.detect_faces(*faces))
+        case "detect", "places":
+            places = (str(call["model"]), unpack_pictures(call["shapes"], parts), int(call["most"]))
+            return lambda: _seen(engine.classify_place(*places))
+        case "depth", None:
+            return _depth(engine, call, parts)
+        case "embed", None:
+            return _embed(engine, call)
+    raise NotFound(f"there is no call {capability!r}")
+
+
+def _hear(engine: Engine, what: str, call: JSON, parts: Sequence[bytes]) -> Ask:
+    pcm = sound(parts)
+    if len(pcm) > _LONGEST_SOUND:
+        raise ValueError("the sound is too long")
+    match what:
+        case "speech":
+            return lambda: pack({"spans": [list(span) for span in engine.detect_speech(pcm)]})
+        case "language":
+            model = str(call["model"])
+            return lambda: pack(dict(zip(("language", "probability"), engine.detect_language(model, pcm), strict=True)))
+        case "words":
+            name, options = str(call["model"]), DecodingOptions(**call["options"])
+            return lambda: pack(asdict(engine.transcribe(name, pcm, options)))
+    raise ValueError(f"what is {what!r}?")
+
+
+def _depth(engine: Engine, call: JSON, parts: Sequence[bytes]) -> Ask:
+    model, pictures, inverse = str(call["model"]), unpack_pictures(call["shapes"], parts), bool(call["inverse"])
+
+    def ask() -> bytes:
+        maps = engine.inverse_depth(model, pictures, inverse=inverse)
+        return pack({"shapes": [list(map.shape) for map in maps]}, [pack_floats(map) for map in maps])
+
+    return ask
+
+
+def _embed(engine: Engine, call: JSON) -> Ask:
+    model, texts = str(call["model"]), [str(text) for text in call["texts"]]
+    if not 0 < len(texts) <= _MOST_TEXTS:
+        raise ValueError(f"between 1 and {_MOST_TEXTS} texts")
+
+    def ask() -> bytes:
+        rows = engine.embed(model, texts)
+        return pack({"shape": list(rows.shape)}, [pack_floats(rows)])
+
+    return ask
+
+
+def _seen(found: Sequence[Sequence[Any]]) -> bytes:
+    return pack({"pictures": [[one if isinstance(one, tuple) else asdict(one) for one in some] for some in found]})
+
+
+def _side(call: JSON) -> int:
+    side = int(call["side"])
+    if not 32 <= side <= _LARGEST_SIDE:
+        raise ValueError("side is out of range")
+    return side

@@ -1,0 +1,178 @@
+"""Inference services over HTTP: a few connections that are kept, and another service where one does not answer."""
+
+import contextlib
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from rushes.domain import errors
+from rushes.domain.errors import EngineAway, InferenceFailed, NeverWorks, RushesError
+from rushes.engines.wire import LARGEST
+from rushes.telemetry import log
+
+AWAY_SECONDS = 10.0  # that a service which did not answer is asked last
+_BUSY = (429, 503)
+_AWAY = (502, 504)  # said by a proxy
+_LONGEST_WAIT = 30.0  # between two questions to services that are all busy
+_BROKEN = (OSError, http.client.HTTPException)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    body: bytes
+    retry_after: float
+
+
+class InferenceServices:
+    """The services that answer for some stages, for all slots of a worker."""
+
+    def __init__(self, urls: Sequence[str], token: str = "", seconds: float = 600.0, in_flight: int = 5) -> None:
+        """Each question may take so many seconds; no more than `in_flight` are asked at the same time."""
+        self.urls, self.token, self.seconds = tuple(urls), token, seconds
+        self.in_flight = threading.BoundedSemaphore(max(1, in_flight))
+        self._away: dict[str, float] = {}
+        self._sessions = 0
+
+    def session(self) -> "InferenceSession":
+        """Connections for one caller; callers begin with different services."""
+        self._sessions += 1
+        first = self._sessions % len(self.urls)
+        return InferenceSession(self, self.urls[first:] + self.urls[:first])
+
+    def in_order(self, preferred: Sequence[str]) -> list[str]:
+        """Those that answered last time before those that did not."""
+        now = time.monotonic()
+        return sorted(preferred, key=lambda url: self._away.get(url, 0.0) > now)
+
+    def mark(self, url: str, *, away: bool) -> None:
+        """Remember whether a service answered."""
+        if away:
+            self._away[url] = time.monotonic() + AWAY_SECONDS
+        else:
+            self._away.pop(url, None)
+
+
+class InferenceSession:
+    """Asks for one caller, one question at a time; `close` from another thread ends the question."""
+
+    def __init__(self, services: InferenceServices, preferred: Sequence[str]) -> None:
+        self._services, self._preferred = services, preferred
+        self._connections: dict[str, http.client.HTTPConnection] = {}
+        self._closed = False
+
+    def post(self, capability: str, call: bytes) -> bytes:
+        """The answer of the first service that has one.
+
+        Raises:
+            EngineAway: none answers; this is no fault of the call.
+            InferenceFailed: the model failed of this call.
+            RushesError: the service refuses the call.
+        """
+        give_up = time.monotonic() + self._services.seconds
+        with self._services.in_flight:
+            while True:
+                waits, failed = [], ""
+                for url, reply in self._replies(capability, call):
+                    if reply.status == 200:
+                        return reply.body
+                    if reply.status in _BUSY:
+                        waits.append(reply.retry_after)
+                    elif reply.status < 500:
+                        raise _refusal(url, reply)
+                    else:
+                        failed = f"{url} answered {reply.status}: {_message(reply)}"
+                if failed:
+                    raise InferenceFailed(failed)
+                if not waits or time.monotonic() + min(waits) > give_up or self._closed:
+                    raise EngineAway(f"no inference service answers: {', '.join(self._preferred)}")
+                time.sleep(min(*waits, _LONGEST_WAIT))
+
+    def close(self) -> None:
+        """Hang up; a question that is under way fails."""
+        self._closed = True
+        for connection in list(self._connections.values()):
+            with contextlib.suppress(OSError, AttributeError):
+                connection.sock.shutdown(2)
+            connection.close()
+
+    def _replies(self, capability: str, call: bytes) -> Iterator[tuple[str, _Reply]]:
+        for url in self._services.in_order(self._preferred):
+            try:
+                reply = self._ask(url, capability, call)
+                if reply.status in _AWAY:
+                    raise ConnectionError(f"a proxy answered {reply.status}")
+            except _BROKEN as e:
+                self._drop(url)
+                if self._closed:
+                    raise EngineAway("the question was given up") from e
+                log.warning("inference service %s does not answer: %s", url, str(e) or type(e).__name__)
+                self._services.mark(url, away=True)
+                continue
+            self._services.mark(url, away=reply.status >= 500)
+            yield url, reply
+
+    def _ask(self, url: str, capability: str, call: bytes) -> _Reply:
+        """Ask, once more if a connection that was kept has been closed by the other side meanwhile."""
+        kept = url in self._connections
+        try:
+            return self._once(url, capability, call)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            if not kept or self._closed:
+                raise
+            self._drop(url)
+            return self._once(url, capability, call)
+
+    def _once(self, url: str, capability: str, call: bytes) -> _Reply:
+        place = urlsplit(url)
+        connection = self._connections.setdefault(url, _connection(place, self._services.seconds))
+        headers = {"Content-Type": "application/octet-stream"}
+        if self._services.token:
+            headers["Authorization"] = f"Bearer {self._services.token}"
+        connection.request("POST", f"{place.path.rstrip('/')}/v1/{capability}", call, headers)
+        response = connection.getresponse()
+        body = response.read(LARGEST + 1)
+        if len(body) > LARGEST or response.length:
+            raise http.client.IncompleteRead(body)
+        if response.will_close:
+            self._drop(url)
+        return _Reply(response.status, body, _seconds(response.getheader("Retry-After")))
+
+    def _drop(self, url: str) -> None:
+        if connection := self._connections.pop(url, None):
+            connection.close()
+
+
+def _connection(place: SplitResult, seconds: float) -> http.client.HTTPConnection:
+    kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+    return kind(place.hostname or "", place.port, timeout=seconds)
+
+
+def _seconds(header: str | None) -> float:
+    try:
+        return min(max(float(header or 1), 0.1), _LONGEST_WAIT)
+    except ValueError:
+        return 1.0
+
+
+def _refusal(url: str, reply: _Reply) -> RushesError:
+    """What the service said, as the error that it had."""
+    kind = getattr(errors, str(_problem(reply).get("code")), NeverWorks)
+    known = isinstance(kind, type) and issubclass(kind, NeverWorks)
+    return (kind if known else NeverWorks)(f"{url} refuses: {_message(reply)}", "See the log of the inference service.")
+
+
+def _message(reply: _Reply) -> str:
+    return str(_problem(reply).get("detail") or "no message")[:500]
+
+
+def _problem(reply: _Reply) -> dict[str, object]:
+    try:
+        doc = json.loads(reply.body)
+    except ValueError:
+        return {}
+    return doc if isinstance(doc, dict) else {}

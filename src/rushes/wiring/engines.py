@@ -1,0 +1,74 @@
+"""Settings become engines: in this process, in services, or made up."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from rushes.engines.http import InferenceServices, InferenceSession
+from rushes.engines.models.store import ModelStore
+from rushes.engines.port import Engine
+from rushes.settings import HTTP, LOCAL, MODEL_SETTINGS, STUB, Settings, inference_of, models_folder, own_model
+
+_THREADS = 2
+
+
+def own_models(s: Settings) -> list[str]:
+    """The models that were configured instead of a profile's."""
+    return [path for capability in MODEL_SETTINGS if (path := own_model(s, capability))]
+
+
+def open_engine(s: Settings, stage: str) -> Engine:
+    """The engine of a stage, for a process that may use the network."""
+    kind, urls = inference_of(s, stage)
+    if kind == HTTP:
+        from rushes.engines.remote import RemoteEngine
+
+        return RemoteEngine(services_of(s, urls).session().post)
+    store = ModelStore(models_folder(s), paths=[Path(path) for path in own_models(s)])
+    return slot_engines(store, _THREADS)[kind]()
+
+
+def services_of(s: Settings, urls: tuple[str, ...]) -> InferenceServices:
+    """The services at these addresses."""
+    return InferenceServices(urls, s.inference_token, s.inference_seconds, s.inference_max_in_flight)
+
+
+def slot_engines(store: ModelStore, threads: int) -> Mapping[str, Callable[[], Engine]]:
+    """The engines that need no network, by name; each is opened once, when it is asked for."""
+
+    @cache
+    def local() -> Engine:
+        from rushes.engines.local import LocalEngine
+
+        return LocalEngine(store, threads=threads)
+
+    @cache
+    def stub() -> Engine:
+        from rushes.engines.stub import StubEngine
+
+        return StubEngine()
+
+    return {LOCAL: local, STUB: stub}
+
+
+def worker_engine(s: Settings, stage: str) -> str:
+    """Where a worker runs the models of a stage: made-up answers are a choice of whoever submits a job, not of it."""
+    kind, _ = inference_of(s, stage)
+    return LOCAL if kind == STUB else kind
+
+
+class StageServices:
+    """The inference services of a worker's stages, shared by its slots."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._services: dict[tuple[str, ...], InferenceServices] = {}
+
+    def session(self, stage: str) -> InferenceSession | None:
+        """Connections for the tasks of a stage in one slot; None if its models do not run in a service."""
+        kind, urls = inference_of(self._settings, stage)
+        if kind != HTTP:
+            return None
+        if urls not in self._services:
+            self._services[urls] = services_of(self._settings, urls)
+        return self._services[urls].session()

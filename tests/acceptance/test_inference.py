@@ -1,0 +1,57 @@
+"""Where models run changes nothing that is found; what is made up is never mixed with what is real."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rushes.blobs.manifests import read_manifest
+from rushes.domain.job import JobState
+from rushes.domain.result import Manifest
+from rushes.jobs.intake import missing_models
+from rushes.ledger.pages import all_tasks
+from rushes.library import JobRequest, Library
+
+FAST = JobRequest(chunk="5", profile="fast")
+
+
+def manifests(library: Library, job: str) -> dict[tuple[str, int | None, str], Manifest]:
+    """Every result of a job, by stage, chunk and output."""
+    home = library.home
+    return {
+        (task.stage, task.chunk, output): read_manifest(home.blobs, home.owner, key)
+        for task in all_tasks(home.ledger, job)
+        for output, key in task.question["results"].items()
+    }
+
+
+def test_made_up_answers_are_marked_and_stay_apart(
+    spoken_film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = tmp_path / "film.mp4"
+    film.write_bytes(spoken_film.read_bytes())
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "no-models"))
+    monkeypatch.setenv("INFERENCE_BACKEND", "stub")
+    with Library(tmp_path / "home") as library:
+        assert missing_models(library.home, FAST) == ()
+        assert library.run([film], FAST).exit_code == 0
+        (job,) = library.jobs.page(JobState.COMPLETED).rows
+        made = manifests(library, job.id)
+        engines = {stage: manifest.provenance.engine for (stage, _, _), manifest in made.items()}
+        assert engines["transcribe"] == engines["transcript"] == engines["objects"] == engines["audio"] == "stub"
+        assert engines["probe"] == engines["develop"] == ""
+        assert made["transcribe", 0, "lines"].provenance.models == ("stub",)
+        video = library.videos.find("film.mp4")
+        assert video.proxy, "what needs no model can be watched as ever"
+        (line, *_) = library.videos.lines(video.id, "speech")
+        word = line.text.split()[0]
+        assert library.search(word).hits
+        assert {path.name for path in tmp_path.glob("film*")} == {"film.mp4"}, "nothing made up lies beside the film"
+    monkeypatch.setenv("INFERENCE_BACKEND", "local")
+    with Library(tmp_path / "home") as library:
+        assert not library.search(word).hits
+        assert library.videos.page()[0] == ()
+        spec = json.loads(library.home.ledger.job(job.id).payload)
+        real = library.add([film], FAST)
+        assert [added.created for added in real] == [True], "the same film with real models is another job"
+        assert spec["stub"]

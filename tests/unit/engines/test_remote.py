@@ -1,0 +1,210 @@
+"""Engines that are asked over a line: the same answers, whichever line; another service where one does not answer."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+import simplejpeg
+
+from rushes.domain.errors import BadMedia, EngineAway, InferenceFailed, ModelMissing, NeverWorks, Refused
+from rushes.engines import wire
+from rushes.engines.calls import answer
+from rushes.engines.http import InferenceServices, InferenceSession
+from rushes.engines.port import RATE, DecodingOptions, Engine
+from rushes.engines.remote import RemoteEngine
+from rushes.engines.stub import StubEngine
+
+PICTURE = np.random.default_rng(5).integers(0, 256, (90, 160, 3), dtype=np.uint8)
+JPEG = simplejpeg.encode_jpeg(PICTURE, 90, "RGB")
+SOUND = (np.random.default_rng(1).standard_normal(2 * RATE) * 0.1).astype(np.float32)
+ASKED: dict[str, Callable[[Engine], object]] = {
+    "speech": lambda e: e.detect_speech(SOUND),
+    "language": lambda e: e.detect_language("m", SOUND),
+    "words": lambda e: e.transcribe("m", SOUND, DecodingOptions("en", beam_size=1)),
+    "text": lambda e: e.read_text("m", [PICTURE, JPEG], 960, ["en"]),
+    "objects": lambda e: e.detect_objects("m", [JPEG, JPEG], 0.4),
+    "faces": lambda e: e.detect_faces("m", [JPEG], 0.4, 960),
+    "places": lambda e: e.classify_place("m", [JPEG], 5),
+    "nothing": lambda e: e.detect_objects("m", [], 0.4),
+    "depth": lambda e: [near.tolist() for near in e.inverse_depth("m", [JPEG, PICTURE], inverse=True)],
+    "sentences": lambda e: e.embed("m", ["one", "two words"]).tolist(),
+}
+
+
+@pytest.mark.parametrize("capability", ASKED)
+def test_an_answer_is_the_same_near_and_far(capability: str) -> None:
+    far = RemoteEngine(lambda name, call: answer(StubEngine(), name, call))
+    assert ASKED[capability](far) == ASKED[capability](StubEngine())
+
+
+@pytest.mark.parametrize(
+    ("capability", "call"),
+    [
+        ("hear", b""),
+        ("hear", b"\x00\x00\x00\xff{}"),
+        ("hear", wire.pack({"what": "words", "model": "m", "options": {"beam_size": 1}}, [b"123"])),
+        ("hear", wire.pack({"what": "words", "model": "m", "options": {"nonsense": 1}}, [b"1234"])),
+        ("read", wire.pack({"model": "m", "side": 9, "languages": [], "shapes": []})),
+        ("detect", wire.pack({"what": "objects", "model": "m", "least": 0.4, "shapes": [[4, 4]]}, [b"short"])),
+        ("detect", wire.pack({"what": "dragons"})),
+        ("embed", wire.pack({"model": "m", "texts": []})),
+        ("nothing", wire.pack({})),
+        ("hear", wire.pack({"what": "speech"}, [b""] * 300)),
+    ],
+)
+def test_what_is_no_call_is_refused(capability: str, call: bytes) -> None:
+    with pytest.raises(Refused):
+        answer(StubEngine(), capability, call)
+
+
+def test_bytes_that_are_no_picture_are_bad_media() -> None:
+    call = wire.pack({"what": "objects", "model": "m", "least": 0.4, "shapes": [None]}, [b"no jpeg at all"])
+    with pytest.raises(BadMedia):
+        answer(StubEngine(), "detect", call)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as its server is told."""
+
+    protocol_version = "HTTP/1.1"
+    server: "Server"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append((self.path, self.headers["Authorization"] or ""))
+        manner = self.server.manner(len(self.server.asked))
+        if manner == "stall":
+            self.server.over.wait(20)
+            return
+        if manner == "hang up":
+            self.close_connection = True
+            return
+        data = answer(StubEngine(), self.path.rpartition("/")[2], body) if manner == "well" else self.server.said
+        self.send_response({"well": 200, "cut": 200}.get(manner) or int(manner))
+        self.send_header("Content-Length", str(len(data) + (manner == "cut")))
+        if manner == "429":
+            self.send_header("Retry-After", "0.1")
+        self.end_headers()
+        self.wfile.write(data)
+        self.close_connection = manner == "cut"
+
+    def log_message(self, *_: object) -> None: ...
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, manner: Callable[[int], str], said: bytes) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.manner, self.said = manner, said
+        self.asked: list[tuple[str, str]] = []
+        self.over = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+@contextmanager
+def serving(manner: str | Callable[[int], str], said: bytes = b"{}") -> Iterator[Server]:
+    server = Server(manner if callable(manner) else lambda _n: manner, said)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.over.set()
+        server.shutdown()
+        server.server_close()
+
+
+Asking = Callable[..., RemoteEngine]
+
+
+@pytest.fixture
+def asking() -> Iterator[Asking]:
+    """Opens a remote engine for services; its connections are closed in the end."""
+    sessions: list[InferenceSession] = []
+
+    def asking(*urls: str, seconds: float = 20) -> RemoteEngine:
+        sessions.append(InferenceServices(urls, "secret", seconds).session())
+        return RemoteEngine(sessions[-1].post)
+
+    yield asking
+    for session in sessions:
+        session.close()
+
+
+@pytest.mark.parametrize("manner", ["500", "502", "cut", "hang up", "429"])
+def test_another_service_answers_where_one_does_not(manner: str, asking: Asking) -> None:
+    with serving(manner) as bad, serving("well") as good:
+        for first, second in ((bad, good), (good, bad)):
+            engine = asking(first.url, second.url)
+            for _ in range(3):
+                assert engine.embed("m", ["a"]).shape == (1, 64)
+        assert bad.asked
+        assert good.asked[0] == ("/v1/embed", "Bearer secret")
+
+
+def test_a_service_that_stalls_is_left_for_another_one_and_asked_last_from_then_on(asking: Asking) -> None:
+    with serving("stall") as bad, serving("well") as good:
+        engine = asking(good.url, bad.url, seconds=0.5)  # a session begins with the second
+        for _ in range(4):
+            assert engine.embed("m", ["a"]).shape == (1, 64)
+        assert len(bad.asked) == 1
+
+
+def test_a_connection_that_was_closed_meanwhile_is_opened_again(asking: Asking) -> None:
+    with serving(lambda n: "hang up" if n == 2 else "well") as server:
+        engine = asking(server.url)
+        for _ in range(2):
+            assert engine.embed("m", ["a"]).shape == (1, 64)
+        assert len(server.asked) == 3
+
+
+def test_a_busy_service_is_asked_again_after_the_time_that_it_names(asking: Asking) -> None:
+    with serving(lambda n: "429" if n < 3 else "well") as server:
+        assert asking(server.url).embed("m", ["a"]).shape == (1, 64)
+        assert len(server.asked) == 3
+
+
+def test_a_service_that_is_not_there_is_no_fault_of_the_work_but_a_model_that_fails_is(asking: Asking) -> None:
+    with serving("500", b'{"detail": "out of memory"}') as bad, pytest.raises(InferenceFailed, match="out of memory"):
+        asking("http://127.0.0.1:9", bad.url).embed("m", ["a"])
+    with pytest.raises(EngineAway):
+        asking("http://127.0.0.1:9").embed("m", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (b'{"code": "ModelMissing", "detail": "no m"}', ModelMissing),
+        (b'{"code": "EngineAway"}', NeverWorks),
+        (b"?", NeverWorks),
+    ],
+)
+def test_a_call_that_is_refused_never_works(said: bytes, kind: type[Exception], asking: Asking) -> None:
+    with serving("404", said) as server, pytest.raises(kind):
+        asking(server.url).embed("m", ["a"])
+
+
+def test_who_hangs_up_leaves_a_question_at_once() -> None:
+    with serving("stall") as server:
+        session = InferenceServices((server.url,), seconds=60).session()
+        failures: list[BaseException] = []
+
+        def ask() -> None:
+            try:
+                session.post("embed", wire.pack({"model": "m", "texts": ["a"]}))
+            except EngineAway as e:
+                failures.append(e)
+
+        asker = threading.Thread(target=ask)
+        asker.start()
+        while not server.asked:
+            asker.join(0.01)
+        session.close()
+        asker.join(10)
+        assert len(failures) == 1
