@@ -34,6 +34,11 @@ class Executed:
     seconds: float
     lines: dict[str, frozenset[int]]
 
+    @property
+    def file(self) -> str:
+        """Where it is."""
+        return self.test.partition("::")[0]
+
     def runs(self, file: str, lines: tuple[int, int]) -> bool:
         """Whether it executed one of these lines."""
         first, last = lines
