@@ -61,6 +61,7 @@ class Settings:
     )
     storage_events: str = _field("SQS queue (name or URL) with the buckets' storage events, for rushes watch", "")
     recipe: str = _field("default recipe", "searchable")
+    options: str = _field("default options of stages, e.g. develop.target_fps=5 read_text.languages=en+de", "")
     chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that run at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
     threads: int = _field("threads for the models of one slot (0 = cores / slots)", 0)
