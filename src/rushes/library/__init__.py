@@ -64,13 +64,16 @@ class Library:
         named: bool | None = None,
         options: Options = NO_OPTIONS,
         process: str = "library",
+        places: Places = (),
     ) -> None:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library.
+
+        Where none is named or found, `places` in one bucket have their home there.
 
         One that was not `named` by a person must be trusted if its settings reach out or let others in.
         `process` is what a server of the home calls this process where it lists its clients.
         """
-        folder = find_home(Path.cwd(), home)
+        folder = find_home(Path.cwd(), home, map(str, places))
         named = is_named(home) if named is None else named
         self.home: Home = open_home(
             folder, create=create, take_over=take_over, named=named, options=options, process=process

@@ -127,7 +127,12 @@ def names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_library(
-    session: Session, *, create: bool = False, logs_to_stderr: bool = False, over: Overrides = NO_OVERRIDES
+    session: Session,
+    *,
+    create: bool = False,
+    logs_to_stderr: bool = False,
+    over: Overrides = NO_OVERRIDES,
+    places: Sequence[str] = (),
 ) -> Library:
     """Open the chosen home; logs go to a file there, so that they do not disturb progress bars.
 
@@ -136,7 +141,7 @@ def open_library(
     create = create or not session.home
     options = {name: (value, option) for option, (name, value) in over.items()}
     library = session.closing.enter_context(
-        Library(session.home or None, create=create, options=options, process=_process())
+        Library(session.home or None, create=create, options=options, process=_process(), places=places)
     )
     level = "debug" if session.verbose else library.settings.log_level
     to = None if logs_to_stderr or session.verbose else _log_file(library.folder / "logs")
