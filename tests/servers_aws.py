@@ -20,6 +20,8 @@ def ministack(folder: Path) -> Running:
         "BIND_HOST": "127.0.0.1",  # all interfaces otherwise
         "GATEWAY_PORT": str(port),
         "SERVICES": "s3,sqs,dynamodb",
+        "AWS_ACCESS_KEY_ID": KEY,  # it verifies signed addresses, and nothing else
+        "AWS_SECRET_ACCESS_KEY": SECRET,
         "IOT_MTLS_ENABLED": "0",  # further ports, and a slower start
         "SFTP_ENABLED": "0",
         "PYTHONWARNINGS": "ignore",

@@ -70,7 +70,7 @@ class Stores(Protocol):
     def bucket_originals(self) -> Callable[[Fingerprint], BlockOriginal]:
         """How originals in buckets are opened; parts of them are kept in the home."""
 
-    def expected_uploads(self, ledger: Ledger) -> ExpectedUploads | None:
+    def expected_uploads(self) -> ExpectedUploads | None:
         """Uploads to the home's bucket, None if the home is a folder."""
 
     def storage_events(self) -> StorageEvents | None:
@@ -241,7 +241,7 @@ class Home:
     @cached_property
     def expected_uploads(self) -> ExpectedUploads | None:
         """Uploads to the home's bucket that jobs wait for."""
-        return self.stores.expected_uploads(self.ledger)
+        return self.stores.expected_uploads()
 
     def original(self, taken_in: Fingerprint, sha256: str = "") -> RemoteOriginal:
         """The original that was taken in as this, with that content if it is known: a file here, or one in a bucket."""

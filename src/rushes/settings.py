@@ -1,25 +1,22 @@
 """Settings: environment over rushes.toml over defaults, each value with the place it came from."""
 
-import hashlib
-import json
 import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-from rushes.bucket.location import SCHEME, parse_location
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import HIDDEN, redact_address, remember_secrets, secrets_in, secrets_of
-from rushes.files import local_path, make_private, write_whole
+from rushes.files import local_path
 
 HOME_NAME = ".rushes"
-FILE_NAME = "rushes.toml"
 _PROFILES = ("fast", "balanced", "high_quality")
 _MODES = ("auto", "require", "off")
 _LEVELS = ("debug", "info", "warning", "error")
@@ -45,11 +42,7 @@ NO_OPTIONS: Options = {}
 class Settings:
     """Everything that can be configured. `RUSHES_<NAME>` in the environment, or `name = ...` in rushes.toml."""
 
-    store: str = _field(
-        "ledger: empty = a file in the home, postgres://..., dynamodb://table, or s3://bucket/prefix",
-        "",
-        "DATABASE_URL",
-    )
+    store: str = _field("ledger: empty = a file in the home, postgres://..., or dynamodb://table", "", "DATABASE_URL")
     blobs: str = _field("results: empty = a folder in the home, or s3://bucket/prefix", "", "S3_BUCKET")
     hints: str = _field("hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL")
     site: str = _field("name of the machines that see the same files under the same paths (empty = this one alone)", "")
@@ -69,7 +62,6 @@ class Settings:
     )
     storage_events: str = _field("SQS queue (name or URL) with the buckets' storage events, for rushes watch", "")
     recipe: str = _field("default recipe", "searchable")
-    options: str = _field("default options of stages, e.g. develop.target_fps=5 read_text.languages=en+de", "")
     chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that run at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
     threads: int = _field("threads for the models of one slot (0 = cores / slots)", 0)
@@ -124,6 +116,11 @@ class Settings:
     fleet_admin: bool = _field("this server may drain the workers of every owner, not only its own", default=False)
     audit_days: int = _field("days to keep entries of the audit log", 365, least=1)
     upload_gb: int = _field("larger uploads are refused", 100)
+    eta_seconds_per_mb: float = _field(
+        "first estimate of a 3D conversion, in seconds for each MB of the file, until this machine has learnt it",
+        0.0,
+        "ETA_SECONDS_PER_MB",
+    )
     open_uploads: int = _field("uploads that one person may have open at once", 200)
     open_uploads_gb: int = _field("GB that one person's open uploads may still bring", 1000)
     webhook: str = _field("URL to call when a job is done or failed", "")
@@ -154,7 +151,7 @@ def load(home: Path | None = None, env: Mapping[str, str] | None = None, *, trus
     env = os.environ if env is None else env
     values: dict[str, Any] = {}
     origin = {f.name: "default" for f in fields(Settings)}
-    files = {user_file(): True} | ({home / FILE_NAME: trusted} if home else {})
+    files = {user_file(): True} | ({home / "rushes.toml": trusted} if home else {})
     for file, is_trusted in files.items():
         _take(values, origin, read_file(file, trusted=is_trusted), str(file))
     for name, value in _from_env(env).items():
@@ -198,7 +195,7 @@ def list_settings(loaded: Loaded) -> list[SettingValue]:
 
 def user_file() -> Path:
     """The user's own rushes.toml."""
-    return Path(platformdirs.user_config_dir("rushes")) / FILE_NAME
+    return Path(platformdirs.user_config_dir("rushes")) / "rushes.toml"
 
 
 def models_folder(settings: Settings) -> Path:
@@ -239,21 +236,11 @@ def uses_stub(settings: Settings) -> bool:
     return STUB in {settings.inference, *(part.partition("=")[2] for part in settings.stage_inference.split())}
 
 
-def find_home(start: Path, named: str | Path | None = None, places: Iterable[str] = ()) -> Path:
-    """The home: the one named, else the nearest `.rushes/` upwards, else the user's library.
-
-    For `places` that all lie in one bucket it is that bucket instead of the user's library, unless that has a store.
-    """
+def find_home(start: Path, named: str | Path | None = None) -> Path:
+    """The home: the one named, else the nearest `.rushes/` upwards, else the user's library."""
     if named := named or os.environ.get("RUSHES_HOME"):
         return named_home(named)
-    return _nearest(start) or _bucket_of(places) or own_library()
-
-
-def _bucket_of(places: Iterable[str]) -> Path | None:
-    buckets = {parse_location(place).bucket if place.startswith(SCHEME) else "" for place in places}
-    if len(buckets) != 1 or "" in buckets or load(own_library()).settings.store:
-        return None
-    return bucket_home(SCHEME + buckets.pop())
+    return _nearest(start) or own_library()
 
 
 def is_named(named: str | Path | None) -> bool:
@@ -277,25 +264,8 @@ def named_home(named: str | Path) -> Path:
     Raises:
         Refused: it is no path of this machine.
     """
-    if str(named).startswith(SCHEME):
-        return bucket_home(str(named))
-    return local_path(named, "A home is a folder, or s3://bucket/prefix.").expanduser().absolute()
-
-
-def bucket_home(url: str) -> Path:
-    """The folder of this machine for a home that lies in a bucket: working copies, the index, and where the bucket is.
-
-    Raises:
-        Refused: it is no bucket.
-    """
-    location, endpoint = parse_location(url), _from_env(os.environ).get("s3_endpoint", "")
-    name = hashlib.sha256(f"{endpoint} {location.url}".encode()).hexdigest()[:12]
-    folder = Path(platformdirs.user_cache_dir("rushes")) / "buckets" / f"{location.bucket}-{name}"
-    file = folder / FILE_NAME
-    if not file.exists():
-        make_private(folder)
-        write_whole(file, f"store = {json.dumps(location.url)}\nblobs = {json.dumps(location.url)}\n".encode())
-    return folder
+    hint = 'A home is a folder. Its results can be in a bucket: set blobs = "s3://bucket/prefix" in its rushes.toml.'
+    return local_path(named, hint).expanduser().absolute()
 
 
 def _variables(name: str) -> tuple[str, ...]:
@@ -335,9 +305,10 @@ def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     """A value of the kind that the setting has; says what may stand there."""
     kind, of, least = type(setting.default), setting.metadata["of"], setting.metadata["least"]
     made = _made(kind, value.lower() if of and isinstance(value, str) else value)
-    if made is not None and (not of or made in of) and (kind is not int or made >= least):
+    if made is not None and (not of or made in of) and (kind not in (int, float) or least <= made < inf):
         return made
-    allowed = ", ".join(of) or {int: f"a whole number, {least} or more", bool: "true or false"}.get(kind, "a text")
+    numbers = {int: f"a whole number, {least} or more", float: f"a number, {least} or more"}
+    allowed = ", ".join(of) or {**numbers, bool: "true or false"}.get(kind, "a text")
     raise Refused(f"{where} = {value!r} is invalid", f"Allowed: {allowed}.")
 
 
@@ -348,6 +319,6 @@ def _made(kind: type, value: Any) -> Any:
     if kind is str:
         return _DRIVER.sub("", str(value))
     try:
-        return kind("" if kind is int and isinstance(value, bool) else value)
+        return kind("" if kind in (int, float) and isinstance(value, bool) else value)
     except (TypeError, ValueError):
         return None

@@ -36,17 +36,17 @@ Sites = Callable[..., Site]
 
 @pytest.fixture(scope="session")
 def sites(all_servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """`sites(name, setup, **settings)`: the same name is the same site; set-ups are those of `proof.setups`."""
+    """`sites(name, setup, workers, **settings)`: the same name is the same site; the set-ups of `proof.setups`."""
     found: dict[str, Site] = {}
     with ExitStack() as closing:
 
-        def site(name: str, setup: str = "sqlite", **settings: str) -> Site:
+        def site(name: str, setup: str = "sqlite", workers: int = 1, **settings: str) -> Site:
             if name not in found:
                 home = tmp_path_factory.mktemp(name) / "home"
                 home.mkdir()
                 lines = "".join(f'{key} = "{value}"\n' for key, value in settings.items())
                 (home / "rushes.toml").write_text(all_servers.settings(setup, name) + lines)
-                _process, said = closing.enter_context(served(home, "--workers", "1", "--slots", "1"))
+                _process, said = closing.enter_context(served(home, "--workers", str(workers), "--slots", "1"))
                 http = closing.enter_context(httpx.Client(base_url=said["url"], timeout=DEADLINE, verify=PLAIN))
                 found[name] = Site(home, said["url"], http)
             return found[name]

@@ -11,16 +11,13 @@ from typing import Any
 
 import boto3  # type: ignore[import-untyped]
 import pytest
-from ledger_kit import first_of, new_job
 from tests.faulty_http import Way, expired, short, slow_down, way_to
 from tests.servers_aws import KEY, SECRET
 
 from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway, StoreMissing, StoreRefuses
-from rushes.domain.task import Need, TaskState
 from rushes.domain.video import Fingerprint
-from rushes.ledger.memory import MemoryLedger
 from rushes.servers.process import Running
 from rushes.sources.bucket import Bucket, BucketOriginals, BucketUploads
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, parse_events
@@ -213,38 +210,21 @@ def test_what_is_no_event_is_refused(message: str) -> None:
         parse_events(message)
 
 
-def _waiting(ledger: MemoryLedger, *keys: str) -> None:
-    for key in keys:
-        new = new_job(key)
-        ledger.submit(new, first_of(new, [Need(key, is_key=True)]))
+def test_an_event_names_keys_below_the_home() -> None:
+    here = BucketUploads(BucketLocation("b", "home"))
+    told = [_record("home/input/a", bucket="other"), _record("elsewhere/input/a"), _record("home/input/a", "e")]
+    assert [one for event in parse_events(_event(*told)) for one in here.on_event(event)] == [("input/a", "e")]
 
 
-def _ready(ledger: MemoryLedger) -> int:
-    return len(ledger.tasks(state=TaskState.READY).rows)
-
-
-def test_an_event_makes_ready_what_waited_for_its_key_once() -> None:
-    ledger = MemoryLedger()
-    _waiting(ledger, "input/a", "input/b")
-    here = BucketUploads(ledger, BucketLocation("b", "home"))
-    assert here.on_message(_event(_record("home/input/a", bucket="other"))) == ()
-    assert here.on_message(_event(_record("elsewhere/input/a"))) == ()
-    (task,) = here.on_message(_event(_record("home/input/a")))
-    assert here.on_message(_event(_record("home/input/a"))) == ()
-    assert (task.endswith("probe"), _ready(ledger)) == (True, 1)
-
-
-def test_a_sweep_finds_what_a_lost_event_hid(place: BucketLocation) -> None:
-    ledger = MemoryLedger()
-    _waiting(ledger, "input/a.mp4", "input/late.mp4")
-    here = BucketUploads(ledger, place)
+def test_a_sweep_names_what_is_there_until_it_came_to_its_end(place: BucketLocation) -> None:
+    here, etag = BucketUploads(place), hashlib.md5(b"film").hexdigest()
     connect(place).put("input/a.mp4", b"film")
     connect(place).put("videos/late.mp4", b"not an upload")
-    assert len(here.sweep()) == 1
-    assert here.sweep() == ()
-    assert _ready(ledger) == 1
-    etag = hashlib.md5(b"film").hexdigest()
-    assert here.on_message(_event(_record(f"{place.prefix}/input/a.mp4", etag, bucket=place.bucket))) == ()
+    assert next(here.sweep()) == ("input/a.mp4", etag)  # whoever is killed here is told again
+    assert list(here.sweep()) == [("input/a.mp4", etag)]
+    assert list(here.sweep()) == []
+    connect(place).put("input/a.mp4", b"another film")
+    assert [key for key, other in here.sweep() if other != etag] == ["input/a.mp4"]
 
 
 def test_real_events_of_a_real_queue_are_understood(aws_server: Running) -> None:

@@ -23,6 +23,7 @@ from rushes.domain.task import Draft, Finish, Lease, Need, TaskState, Verdict
 from rushes.ledger.dynamodb import DynamoLedger, transaction
 from rushes.ledger.dynamodb.store import Heartbeats
 from rushes.ledger.dynamodb.transaction import PAGE
+from rushes.ledger.port import Arrival
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Conflict
 
@@ -254,7 +255,7 @@ def test_a_key_that_many_need_is_met_for_all_of_them(ledger: DynamoLedger) -> No
         ledger.arrived("k", "1")
     ledger.arrived("k", "1")  # the event is delivered again
     assert ledger.job(NEW.id).counts.live == WIDE
-    assert ledger.arrived("k", "1") == ()
+    assert ledger.arrived("k", "1") == Arrival()
 
 
 def test_many_finishes_with_many_results_are_several_transactions(ledger: DynamoLedger) -> None:
@@ -296,7 +297,7 @@ VERBS: dict[str, tuple[Callable[[DynamoLedger, Lease], object], object]] = {
     "give_back": (lambda g, x: g.give_back("w1", [(x.task, x.fence)], "drain"), None),
     "pause": (lambda g, x: bool(g.control(NEW.id, JobCommand.PAUSE)), True),
     "cancel": (lambda g, x: bool(g.control(NEW.id, JobCommand.CANCEL)), True),
-    "arrived": (lambda g, x: g.arrived("key", "etag"), ()),
+    "arrived": (lambda g, x: g.arrived("key", "etag"), Arrival()),
     "renew": (lambda g, x: g.renew(who(), {x.task: x.fence}, {x.task: 0.5}).gone, False),
 }
 

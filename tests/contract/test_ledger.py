@@ -9,7 +9,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Draft, Finish, Need, TaskState, Verdict
-from rushes.ledger.port import Ledger
+from rushes.ledger.port import Arrival, Ledger
 
 E = EventType
 
@@ -260,14 +260,14 @@ def test_a_job_waits_for_its_file(ledger: Ledger) -> None:
     worker(ledger)
     assert claim(ledger) == ()
     assert states(ledger, new.id) == {"probe": TaskState.WAITING}
-    assert ledger.arrived("input/other", "1") == ()
-    assert ledger.arrived("input/a", "1") == (first_of(new).id,)
+    assert ledger.arrived("input/other", "1").ready == ()
+    assert ledger.arrived("input/a", "1").ready == (first_of(new).id,)
     assert ledger.job(new.id).counts.live == 1
     assert len(claim(ledger)) == 1
 
 
 def test_a_file_that_arrived_before_its_job_is_not_waited_for(ledger: Ledger) -> None:
-    assert ledger.arrived("input/a", "1") == ()
+    assert ledger.arrived("input/a", "1").ready == ()
     new = new_job()
     ledger.submit(new, first_of(new, [Need("input/a", is_key=True)]))
     worker(ledger)
@@ -278,26 +278,27 @@ def test_a_key_that_arrives_again_counts_once(ledger: Ledger) -> None:
     new = new_job()
     needs = [Need("input/a", is_key=True), Need("input/b", is_key=True)]
     ledger.submit(new, first_of(new, needs))
-    assert ledger.arrived("input/a", "1") == ()
+    assert ledger.arrived("input/a", "1").ready == ()
     before = picture(ledger, new.id)
-    assert ledger.arrived("input/a", "1") == ()  # the same event again
-    assert ledger.arrived("input/a", "2") == ()  # other content: this need was met already
+    assert ledger.arrived("input/a", "1").ready == ()  # the same event again
+    assert ledger.arrived("input/a", "2").ready == ()  # other content: this need was met already
+    assert ledger.arrived("input/a", "2").ready == ()
     assert picture(ledger, new.id) == before
-    assert ledger.arrived("input/b", "1") == (first_of(new).id,)
+    assert ledger.arrived("input/b", "1").ready == (first_of(new).id,)
 
 
 def test_one_key_wakes_every_task_that_needs_it(ledger: Ledger) -> None:
     jobs = [new_job(name) for name in ("one", "two")]
     for new in jobs:
         ledger.submit(new, first_of(new, [Need("k", is_key=True)]))
-    assert ledger.arrived("k", "1") == tuple(first_of(new).id for new in jobs)
+    assert ledger.arrived("k", "1").ready == tuple(first_of(new).id for new in jobs)
 
 
 def test_a_key_that_arrives_for_a_paused_job_makes_its_task_ready_but_parked(ledger: Ledger) -> None:
     new = new_job()
     ledger.submit(new, first_of(new, [Need("k", is_key=True)]))
     ledger.control(new.id, JobCommand.PAUSE)
-    assert ledger.arrived("k", "1") == ()
+    assert ledger.arrived("k", "1").ready == ()
     (task,) = ledger.tasks(new.id).rows
     assert (task.state, task.parked) == (TaskState.READY, True)
     ledger.control(new.id, JobCommand.RESUME)
@@ -309,7 +310,7 @@ def test_a_key_that_arrives_for_a_cancelled_job_starts_nothing_until_it_is_reviv
     new = new_job()
     ledger.submit(new, first_of(new, [Need("k", is_key=True)]))
     ledger.control(new.id, JobCommand.CANCEL)
-    assert ledger.arrived("k", "1") == ()
+    assert ledger.arrived("k", "1").ready == ()
     assert states(ledger, new.id) == {"probe": TaskState.CANCELLED}
     ledger.revive(new.id)
     worker(ledger)
@@ -320,7 +321,32 @@ def test_a_plan_can_wait_for_a_key_too(ledger: Ledger) -> None:
     new = new_job()
     collect = Draft(task_id(new.id, "collect", 0), new.id, "collect", 0, "{}", needs=(Need("out/1", is_key=True),))
     assert opened(ledger, new, [collect]) == ()
-    assert ledger.arrived("out/1", "e") == (collect.id,)
+    assert ledger.arrived("out/1", "e").ready == (collect.id,)
+
+
+def test_other_content_of_a_key_names_the_jobs_that_began_with_the_first(ledger: Ledger) -> None:
+    assert ledger.arrived("input/a", "1") == Arrival()
+    late, early = new_job("late"), new_job("early")
+    for new in (late, early):
+        ledger.submit(new, first_of(new, [Need("input/a", is_key=True)]))
+    jobs = tuple(sorted((early.id, late.id)))
+    before = picture(ledger, late.id)
+    for _ in range(2):  # each time it is told: whoever acts on it may be killed
+        assert ledger.arrived("input/a", "2") == Arrival(again=jobs)
+        assert ledger.arrived("input/a", "1") == Arrival()
+    assert ledger.arrived("input/a", "3") == Arrival(again=jobs)
+    assert picture(ledger, late.id) == before
+    ledger.control(early.id, JobCommand.CANCEL)
+    ledger.control(early.id, JobCommand.FORGET)
+    assert ledger.arrived("input/a", "2") == Arrival(again=(late.id,))
+
+
+def test_a_task_that_waits_inside_a_plan_begins_no_job(ledger: Ledger) -> None:
+    new = new_job()
+    collect = Draft(task_id(new.id, "collect", 0), new.id, "collect", 0, "{}", needs=(Need("out/1", is_key=True),))
+    opened(ledger, new, [collect])
+    ledger.arrived("out/1", "e")
+    assert ledger.arrived("out/1", "f") == Arrival()
 
 
 def test_two_handles_see_one_store(backend: Backend) -> None:

@@ -52,6 +52,7 @@ class FilmWork:
             str(self.film.parent.resolve() / self.film.name), stat.st_size, stat.st_mtime_ns, stat.st_ino
         )
         work = Work(
+            job="job_toy",
             owner=OWNER,
             stage=stage.spec.name,
             chunk=None if span is None else 0,

@@ -45,7 +45,7 @@ class UploadedPart:
 
 
 class Multipart(Protocol):
-    """A bucket that takes a file in parts straight from a browser, which is given signed addresses for them."""
+    """A bucket that browsers reach by signed addresses: to send a file whole or in parts, and to read one."""
 
     @property
     def origin(self) -> str:
@@ -53,6 +53,12 @@ class Multipart(Protocol):
 
     def begin(self, key: str) -> str:
         """Begin a file that will be called this; answers its id. Nothing is seen of it before it is complete."""
+
+    def sign_put(self, key: str, seconds: int) -> str:
+        """An address that takes a whole file by PUT, for so long; sent again, it replaces the file."""
+
+    def sign_get(self, key: str, seconds: int, disposition: str = "") -> str:
+        """An address to read a file from, by range as well, for so long; `disposition` may give it a name to save."""
 
     def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
         """An address for each part (number, size); only a PUT of just that size is taken, and only for so long."""

@@ -39,7 +39,7 @@ class PlanOpener:
         found, facts = self._found(spec.owner, key)
         spec = replace(spec, source=source_of(spec, found))
         drafts = self._adopted(spec.owner, plan(job.id, spec, facts, self.specs, lease.spec))
-        kept = job_facts(spec, facts, job.name)
+        kept = job_facts(spec, facts, job.name, len({draft.chunk for draft in drafts} - {None}))
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Verdict.OK:

@@ -60,6 +60,14 @@ class Debt:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """What a blob key that is there means: tasks that became ready, and jobs that began with other content of it."""
+
+    ready: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SweepResult:
     """What a sweep found: tasks to announce, names to publish, tasks released, and when the next one is due."""
 
@@ -89,10 +97,11 @@ class Ledger(Protocol):
         A later attempt's page replaces an earlier attempt's. `facts` is kept on the job when the plan opens.
         """
 
-    def arrived(self, key: str, etag: str) -> tuple[str, ...]:
-        """A blob key is there: meets every need of it once; answers the tasks that became ready.
+    def arrived(self, key: str, etag: str) -> Arrival:
+        """A blob key is there: its first content meets every need of it, once.
 
-        The same (key, etag) again changes nothing, for at least 90 days.
+        The same (key, etag) again changes nothing, for at least 90 days. Other content changes nothing either: each
+        time it is told, the answer names the jobs that began with the first.
         """
 
     # Working

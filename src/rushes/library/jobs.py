@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rushes.domain.errors import NotFound
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Job, JobCommand, JobState
+from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import Worker
@@ -28,6 +28,7 @@ from rushes.library.names import pick_one
 __all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
 __all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason", "busy_seconds", "join_steps"]
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
+_IN_PROGRESS = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
 
 
@@ -41,6 +42,11 @@ def profile_of(job: Job) -> str:
     return str(json.loads(job.payload).get("profile", ""))
 
 
+def chunks_of(job: Job) -> int | None:
+    """In how many chunks the film of a job is cut, None until probe has found it."""
+    return json.loads(job.facts).get("chunks") if job.facts else None
+
+
 @dataclass(frozen=True, slots=True)
 class Jobs:
     """The jobs of one owner; those of others do not exist here. Ids are exact, but for `find`."""
@@ -51,6 +57,37 @@ class Jobs:
         """Jobs, newest first, without the trials that estimates make."""
         page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit)
         return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
+
+    def all_page(self, cursor: str = "", limit: int = 100) -> Page[Job]:
+        """Jobs in progress, the newest first; after them all others, the last to finish first."""
+        for part, states in enumerate((_IN_PROGRESS, tuple(FINAL))):
+            name, _, inner = cursor.partition(":")
+            if name in ("", str(part)):
+                found = self._merged(states, inner, limit)
+                more = f"{part}:{found.cursor}" if found.cursor else "" if part else "1:"
+                if found.rows or part:
+                    return Page(found.rows, more)
+                cursor = ""
+        return Page((), "")
+
+    def _merged(self, states: Sequence[JobState], cursor: str, limit: int) -> Page[Job]:
+        """Jobs of several states in one order, the latest to begin (or to end) first."""
+        after: dict[str, str] = json.loads(cursor) if cursor else dict.fromkeys(states, "")
+        pages = {state: self._jobs_of(state, at, limit) for state, at in after.items()}
+        rows = sorted((j for p in pages.values() for j in p.rows), key=lambda j: j.finished_at or j.created_at)
+        taken = {job.id: job for job in rows[::-1][:limit]}
+        left: dict[str, str] = {}
+        for state, page in pages.items():
+            count = sum(job.id in taken for job in page.rows)
+            if count < len(page.rows):
+                left[state] = self._jobs_of(state, after[state], count).cursor if count else after[state]
+            elif page.cursor:
+                left[state] = page.cursor
+        shown = tuple(job for job in taken.values() if job.recipe != TRIAL)
+        return Page(shown, json.dumps(left) if left else "")
+
+    def _jobs_of(self, state: str, cursor: str, limit: int) -> Page[Job]:
+        return self.home.ledger.jobs(self.home.owner, JobState(state), cursor=cursor, limit=limit)
 
     def get(self, id: str) -> Job:
         """One job by its exact id.

@@ -13,7 +13,8 @@ from rushes.domain.keys import job_id
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.control import announce, retry
+from rushes.jobs.arrivals import arrive
+from rushes.jobs.control import retry
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, take_in
 from rushes.jobs.submit import request_id_of
@@ -136,14 +137,16 @@ class PlaceWatcher:
 
     def _on_event(self, event: StorageEvent) -> list[IntakeResult]:
         if self.home.expected_uploads:
-            announce(self.home, self.home.expected_uploads.on_event(event))
+            for key, etag in self.home.expected_uploads.on_event(event):
+                arrive(self.home, key, etag)
         return [one for place in self.watched.values() for one in self._take_in(place, place.on_event(event))]
 
     def _sweep(self) -> Iterator[IntakeResult]:
         if not self.home.expected_uploads:
             return
         try:
-            announce(self.home, self.home.expected_uploads.sweep())
+            for key, etag in self.home.expected_uploads.sweep():
+                arrive(self.home, key, etag)
             if self._looks % UPLOAD_LOOKS == 0:
                 Uploads(self.home).finish_all()  # those whose bytes are looked at first
         except TryAgain as e:

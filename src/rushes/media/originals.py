@@ -61,7 +61,8 @@ class LocalOriginal:
             raise SourceMissing(f"{self.name}: {e.strerror}") from e
 
     def _same_times(self, now: os.stat_result) -> bool:
-        return (now.st_size, now.st_mtime_ns) == (self.taken_in.size, self.taken_in.mtime_ns)
+        size = self.taken_in.size or now.st_size  # 0: an upload whose size nobody knew when its job was submitted
+        return (now.st_size, now.st_mtime_ns) == (size, self.taken_in.mtime_ns)
 
     def _compare(self, now: os.stat_result, file: int) -> None:
         """A copy that kept its times has another inode: then its content decides, where that is known."""

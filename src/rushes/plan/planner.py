@@ -82,7 +82,7 @@ def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Ne
 
 def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
     """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
-    spec = _task_spec(stage, job_spec, None, _keys(stage, job_spec, sha256, None, inputs), inputs)
+    spec = _task_spec(stage, job_spec, None, _keys(stage, job_spec, sha256, None, inputs, job), inputs)
     return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, _lane(stage, job_spec), 0)
 
 
@@ -125,7 +125,7 @@ def needs_of(spec: str) -> tuple[str, ...]:
     return tuple(json.loads(spec)["needs"])
 
 
-def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
+def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str, chunks: int) -> str:
     """What is kept on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
@@ -141,6 +141,7 @@ def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
         "audio": bool(facts.audio),
         "trial": job_spec.trial,
         "stub": bool(job_spec.stub),
+        "chunks": chunks,
     }
     return canonical(doc).decode("ascii")
 
@@ -155,15 +156,18 @@ def _task(
         for output, key in p.keys.items():
             if need in (p.stage, f"{p.stage}.{output}"):
                 inputs.setdefault(f"{p.stage}.{output}", []).append(key)
-    keys = _keys(stage, job_spec, sha256, span, inputs)
+    keys = _keys(stage, job_spec, sha256, span, inputs, job)
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
     spec = _task_spec(stage, job_spec, span, keys, inputs, needs)
     id, met = task_id(job, stage.name, chunk), tuple(map(Need, needs))
     return Draft(id, job, stage.name, chunk, spec, _lane(stage, job_spec), 0, met), PlannedTask(stage.name, chunk, keys)
 
 
-def _keys(stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Inputs) -> dict[str, str]:
+def _keys(
+    stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Inputs, job: str
+) -> dict[str, str]:
     question = {
+        **({"job": job} if stage.per_job else {}),
         "span": span.to_json() if span else None,
         "inputs": {name: list(keys) for name, keys in inputs.items() if not name.startswith("probe.")},
         "source": sha256,

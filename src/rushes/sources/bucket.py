@@ -17,9 +17,8 @@ from rushes.bucket.location import SCHEME, BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
 from rushes.files import READ
-from rushes.ledger.port import Ledger
 from rushes.sources.folder import AUDIO, VIDEO
-from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, parse_events
+from rushes.sources.port import FoundFile, SkippedFile, StorageEvent
 from rushes.sources.ranges import RangedReader
 
 _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
@@ -177,34 +176,25 @@ def _looks_like_footage(key: str) -> bool:
 
 
 class BucketUploads:
-    """Tells the ledger what has arrived below the home's prefix, by keys without it."""
+    """What has arrived below the home's prefix, by keys without it."""
 
-    def __init__(self, ledger: Ledger, home: BucketLocation, uploads: str = "input") -> None:
+    def __init__(self, home: BucketLocation, uploads: str = "input") -> None:
         """`uploads` is the part of the home that others write to."""
-        self._ledger, self._home = ledger, home
-        self._uploads = Bucket(home.below(uploads))
+        self._home, self._uploads = home, Bucket(home.below(uploads))
         self._known: set[tuple[str, str]] = set()
 
-    def on_message(self, message: str) -> tuple[str, ...]:
-        """A storage event came; answers the tasks that became ready (to be announced).
+    def on_event(self, event: StorageEvent) -> tuple[tuple[str, str], ...]:
+        """Only keys below the home's prefix count."""
+        return tuple(self._below(event.key, event.etag)) if event.bucket == self._home.bucket else ()
 
-        Raises:
-            Refused: it is no storage event.
-        """
-        return tuple(task for event in parse_events(message) for task in self.on_event(event))
-
-    def on_event(self, event: StorageEvent) -> tuple[str, ...]:
-        """As `ExpectedUploads.on_event`; only keys below the home's prefix count."""
-        return self._arrived(event.key, event.etag) if event.bucket == self._home.bucket else ()
-
-    def sweep(self) -> tuple[str, ...]:
-        """Find uploads whose event was lost; answers the tasks that became ready (to be announced)."""
+    def sweep(self) -> Iterator[tuple[str, str]]:
+        """List what others have written."""
         found = set(self._uploads.keys())
-        ready = tuple(task for key, etag in sorted(found - self._known) for task in self._arrived(key, etag))
+        for key, etag in sorted(found - self._known):
+            yield from self._below(key, etag)
         self._known = found
-        return ready
 
-    def _arrived(self, key: str, etag: str) -> tuple[str, ...]:
-        """The ledger knows each key with each ETag once, whoever tells it."""
+    def _below(self, key: str, etag: str) -> Iterator[tuple[str, str]]:
         prefix = f"{self._home.prefix}/" if self._home.prefix else ""
-        return self._ledger.arrived(key.removeprefix(prefix), etag) if key.startswith(prefix) else ()
+        if key.startswith(prefix):
+            yield key.removeprefix(prefix), etag

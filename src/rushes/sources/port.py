@@ -133,10 +133,10 @@ class Source(Protocol):
 
 
 class ExpectedUploads(Protocol):
-    """Keys of the home that jobs wait for."""
+    """Keys of the home that jobs wait for, each with the ETag of its content."""
 
-    def on_event(self, event: StorageEvent) -> tuple[str, ...]:
-        """A storage event came; answers the tasks that became ready (to be announced)."""
+    def on_event(self, event: StorageEvent) -> tuple[tuple[str, str], ...]:
+        """What a storage event says has arrived."""
 
-    def sweep(self) -> tuple[str, ...]:
-        """Find uploads whose event was lost; answers the tasks that became ready (to be announced)."""
+    def sweep(self) -> Iterator[tuple[str, str]]:
+        """What is there and no sweep that came to its end has named: events may be lost."""

@@ -110,6 +110,7 @@ class Work:
     blobs: TaskBlobs
     engine: Engine
     seed: int
+    job: str = ""
     on_progress: Callable[[float], None] = lambda _fraction: None
     on_log: Callable[[str], None] = lambda _line: None
     saved: dict[str, OutputDraft] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from rushes.blobs.documents import address
 from rushes.domain.errors import Refused
 from rushes.domain.job import Job
 from rushes.domain.keys import job_id
+from rushes.domain.stereo_keys import upload_key
 from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
@@ -57,7 +58,7 @@ def plan_upload_job(home: Home, name: str, wanted: JobRequest) -> UploadJob:
     """Say which job that will be. Raises as `expect_upload` does."""
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(home.owner, request)
-    key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
+    key = upload_key(job, PurePosixPath(name).suffix.lower())
     source = Fingerprint(address(home.blobs, key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is not in a bucket", 'Set blobs = "s3://bucket/prefix".')

@@ -7,10 +7,11 @@ from pathlib import Path, PurePosixPath
 from rushes.blobs.documents import address
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.keys import digest, job_id
+from rushes.domain.stereo_keys import upload_key
 from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.control import announce
+from rushes.jobs.arrivals import arrive
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, left_out
 from rushes.jobs.submit import submit
 from rushes.sources.port import FoundFile, SkippedFile
@@ -41,11 +42,11 @@ def _send(home: Home, found: FoundFile, wanted: JobRequest) -> IntakeResult:
     blob = home.blobs.put(home.owner, Path(found.path))
     spec = job_spec(home, Fingerprint("s3://", 0, 0), wanted)
     request = digest(["upload", blob.sha256, found.name, asdict(spec)])
-    key = f"input/{job_id(home.owner, request)}/source{PurePosixPath(found.name).suffix.lower()}"
+    key = upload_key(job_id(home.owner, request), PurePosixPath(found.name).suffix.lower())
     spec = replace(spec, source=Fingerprint(address(home.blobs, key), 0, found.fingerprint.mtime_ns))
     recipe = wanted.recipe or home.settings.recipe
     made = submit(home, spec, request, found.name, recipe, wanted.priority, [Need(key, is_key=True)])
     home.blobs.publish(key, home.owner, blob.sha256)
     there = home.blobs.read(key, 0, 1)
-    announce(home, home.ledger.arrived(key, there.version if there else blob.sha256))
+    arrive(home, key, there.version if there else blob.sha256)
     return IntakeResult(found.path, made.job, made.created, size=found.size)

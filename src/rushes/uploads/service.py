@@ -16,19 +16,29 @@ from typing import Any, BinaryIO
 
 from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
-from rushes.domain.job import JobCommand
+from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import job_id
+from rushes.domain.stereo_keys import upload_key
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 from rushes.files import locked, make_private, sync
 from rushes.home import Home
-from rushes.jobs.control import announce
+from rushes.jobs.arrivals import arrive
 from rushes.jobs.intake import JobRequest, job_spec
 from rushes.jobs.submit import request_id_of
+from rushes.plan.planner import JobSpec
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
-from rushes.uploads.direct import HEAD, OTHER_BYTES, DirectUpload, SignedPart, describe_non_footage, part_size
+from rushes.uploads.direct import (
+    HEAD,
+    LARGEST,
+    OTHER_BYTES,
+    DirectUpload,
+    SignedPart,
+    describe_non_footage,
+    part_size,
+)
 from rushes.uploads.expected import UploadJob, plan_upload_job
 from rushes.uploads.promises import check_caller, check_disk, check_upload
 from rushes.uploads.staging import StagingFile, Upload, clear_strays
@@ -50,28 +60,60 @@ class Uploads:
     ) -> Upload:
         """Promise a file; its job waits for it. With `direct`, its parts go to the bucket, if there is one.
 
+        Of a size that is not known yet (0) it goes there as a whole, by one PUT (`bucket_puts.py`).
         Raises:
             Refused: it cannot be taken in, or not here.
             OverLimit: it is too large, or the disk or its caller has no room for it beside what was promised before.
         """
-        bucket, part = (self.home.multipart, part_size(size)) if direct else (None, None)
+        bucket, part = (self.home.multipart, part_size(size) if size else None) if direct else (None, None)
         ending = PurePosixPath(name).suffix.lower()
         ending = ending if ending in VIDEO + AUDIO else ".bin"
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self._folder / id / f"source{ending}"
         label = clean_text(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
         job = self._expected(label, ending, Fingerprint(str(path), size, now), wanted)
-        place = str(path.relative_to(self._folder))
-        upload = Upload(id, label, size, job.job, job.key, place, now, sha256, caller=caller)
+        place, put = str(path.relative_to(self._folder)), bool(bucket and not size)
+        if put:
+            id = _id_of(job.job)
+        upload = Upload(id, label, size, job.job, job.key, place, now, sha256, caller=caller, put=put)
         with locked(self.home.folder / "uploads.lock"):  # so that two that begin at once count each other
-            self._check(size, caller, here=not (bucket and part))
+            self._check(size, caller, here=not (put or (bucket and part)))
             if bucket and part:
                 upload = replace(upload, multipart=bucket.begin(job.key), part=part, need=f"{job.key}.checked")
             self._keep(upload)  # first, so that `expire` finds what a kill leaves behind
-        if not upload.multipart:
+        if not (upload.multipart or put):
             self.staging_file(upload).make()
         job.submit(self.home, upload.need)
         return upload
+
+    def of_job(self, job: Job) -> Upload | None:
+        """The upload that a job waits for, if it waits for one."""
+        source = JobSpec.from_text(job.payload).source
+        with suppress(NotFound):
+            upload = self.get(_id_of(job.id) if source.far else Path(source.path).parent.name)
+            return upload if upload.job == job.id else None
+        return None
+
+    def set_size(self, upload: Upload, size: int) -> Upload:
+        """Now its size is known. In a bucket its parts are awaited from here on.
+
+        Raises:
+            Refused: it is known, and another.
+            OverLimit: as for `begin`.
+        """
+        if upload.size:
+            if size != upload.size:
+                raise Refused(f"this upload has {upload.size} bytes", "Start a new upload.")
+            return upload
+        self._check_open(upload)
+        with locked(self.home.folder / "uploads.lock"):
+            self._check(size, upload.caller, here=not upload.put, but=upload.id)
+            known = replace(upload, size=size)
+            if upload.put and self.home.multipart:
+                part = part_size(size) or LARGEST
+                known = replace(known, put=False, multipart=self.home.multipart.begin(upload.key), part=part)
+            self._keep(known, upload.version)
+        return self.get(upload.id)
 
     @property
     def bucket_origin(self) -> str:
@@ -97,8 +139,8 @@ class Uploads:
             Busy: somebody else does.
             Refused: nothing more is taken, or it turned out not to be footage.
         """
-        if upload.multipart:
-            raise Refused("the parts of this upload go directly to the bucket", "Request the addresses of its parts.")
+        if upload.multipart or upload.put:
+            raise Refused("this upload goes directly to the bucket", "Request the addresses of its parts.")
         self._check_open(upload)
         staging = self.staging_file(upload)
         with staging.lock() as file:
@@ -166,10 +208,10 @@ class Uploads:
             return upload
         with effect("upload"):
             etag = self._collect(upload)
-            ready = self.home.ledger.arrived(upload.need or upload.key, etag)
-        announce(self.home, ready)
+            arrive(self.home, upload.need or upload.key, etag)
         try:
-            self._keep(replace(upload, state="arrived"), upload.version)
+            size = upload.size or upload.offset
+            self._keep(replace(upload, state="arrived", size=size), upload.version)
         except Conflict:  # somebody gave it up meanwhile, or told it too
             return self.get(id)
         if self._in_bucket:
@@ -230,7 +272,9 @@ class Uploads:
 
     def _collect(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
-        if direct := self._direct(upload):
+        if upload.put:  # whatever it is: its job tells
+            etag, why = self._version(upload)[0], ""
+        elif direct := self._direct(upload):
             etag, why = direct.complete(upload.sha256)
         else:
             etag, why = "", "" if self._has_promised_hash(upload) else OTHER_BYTES
@@ -280,7 +324,7 @@ class Uploads:
         spec = job_spec(self.home, source, wanted)
         request = request_id_of(spec, self.home.specs)
         job = job_id(spec.owner, request)
-        return UploadJob(job, f"input/{job}/source{ending}", request, spec, label, wanted)
+        return UploadJob(job, upload_key(job, ending), request, spec, label, wanted)
 
     def _to_folder(self, upload: Upload) -> str:
         self.staging_file(upload).move_to_final(upload.mtime_ns)
@@ -290,26 +334,25 @@ class Uploads:
         owner, blobs = self.home.owner, self.home.blobs
         blob = blobs.put(owner, self.staging_file(upload).part)
         blobs.publish(upload.key, owner, blob.sha256)
-        there = blobs.read(upload.key, 0, 1)
-        return there.version if there else blob.sha256  # as a storage event names it, so that both count once
+        return self._version(upload)[0] or blob.sha256  # as a storage event names it, so that both count once
 
     @property
     def _in_bucket(self) -> bool:
         """Whether workers look for it in a bucket; what comes is gathered here first."""
         return address(self.home.blobs, "input/any").startswith("s3://")
 
-    def _check(self, size: int, caller: str, *, here: bool) -> None:
+    def _check(self, size: int, caller: str, *, here: bool, but: str = "") -> None:
         s = self.home.settings
         if s.store and not s.shared and not self._in_bucket:
             hint = "Put the file into a bucket that they can read."
             raise Refused("other machines of this fleet cannot read uploads", hint)
         check_upload(size, s)
-        promised = [upload for upload in self.all() if upload.state == "open"]
+        promised = [upload for upload in self.all() if upload.state == "open" and upload.id != but]
         check_caller(size, [upload for upload in promised if upload.caller == caller], s)
         if here:
             make_private(self._folder)
             disk = os.statvfs(self._folder)
-            check_disk(size, [u for u in promised if not u.multipart], disk.f_bavail * disk.f_frsize, s)
+            check_disk(size, [u for u in promised if not (u.multipart or u.put)], disk.f_bavail * disk.f_frsize, s)
 
     @property
     def _folder(self) -> Path:
@@ -329,9 +372,16 @@ class Uploads:
             return 0
         if upload.state == "arrived":
             return upload.size
+        if upload.put:
+            return self._version(upload)[1]
         if direct := self._direct(upload):
             return direct.size_received()
         return self.staging_file(upload).size()
+
+    def _version(self, upload: Upload) -> tuple[str, int]:
+        """ETag and size of what lies at its key in the bucket."""
+        there = self.home.blobs.read(upload.key, 0, 1)
+        return (there.version, there.size) if there else ("", 0)
 
     def _is_left(self, upload: Upload) -> bool:
         """Whether nobody has gone on with it for too long."""
@@ -339,7 +389,7 @@ class Uploads:
             return False
         begun = time.time() - upload.mtime_ns / 1e9
         direct = self._direct(upload)
-        age = direct.age(begun) if direct else self.staging_file(upload).age()
+        age = begun if upload.put else direct.age(begun) if direct else self.staging_file(upload).age()
         return begun > LOST_SECONDS if age is None else age > EXPIRE_SECONDS
 
     def _of(self, record: Record) -> Upload:
@@ -349,6 +399,11 @@ class Uploads:
     def _keep(self, upload: Upload, expected: int | None = None) -> None:
         doc = {name: getattr(upload, name) for name in upload.__slots__ if name not in ("offset", "version")}
         self.home.records.put(UPLOAD, self.home.owner, upload.id, doc, expected)
+
+
+def _id_of(job: str) -> str:
+    """The id of an upload that goes to the bucket as a whole."""
+    return f"up_{job.removeprefix('job_')}"
 
 
 @dataclass(slots=True)
@@ -367,7 +422,7 @@ class UploadWriter:
             OverLimit: more than was promised.
             Refused: it is no footage; the upload is over.
         """
-        if self.offset + len(data) > self.upload.size:
+        if self.upload.size and self.offset + len(data) > self.upload.size:
             raise OverLimit("more bytes than announced", "Start a new upload with the right length.")
         before = self.offset
         self.file.seek(before)
@@ -398,6 +453,11 @@ class UploadWriter:
         """As `Uploads.finish`, before anybody else can write."""
         self.sync()
         return self.uploads.tell(self.upload.id)
+
+    def end(self) -> None:
+        """What came is all of it, if nobody has said how much it would be."""
+        self.sync()
+        self.upload = self.uploads.set_size(self.upload, self.offset)
 
     def sync(self) -> None:
         """What was written survives a power cut."""

@@ -22,7 +22,7 @@ class Upload:
 
     id: str
     name: str
-    size: int
+    size: int  # 0 until it is known
     job: str
     key: str
     path: str  # beside the home's other uploads
@@ -33,6 +33,7 @@ class Upload:
     multipart: str = ""  # its id in the bucket that its parts go to, and the size of each
     part: int = 0
     caller: str = ""  # whose account promised it
+    put: bool = False  # its file comes to the bucket by one signed PUT
     need: str = ""  # what its job waits for, if that is not its key: bytes that are not checked meet no need
     offset: int = 0
     version: int = 0  # of its record
@@ -40,7 +41,7 @@ class Upload:
     @property
     def whole(self) -> bool:
         """Whether all of it is there and the ledger may not know yet."""
-        return self.state == "open" and self.offset >= self.size
+        return self.state == "open" and self.offset >= (self.size or 1) and (self.size > 0 or self.put)
 
 
 class UploadBusy(RushesError):

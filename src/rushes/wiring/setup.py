@@ -11,7 +11,6 @@ from rushes.domain.errors import Refused
 from rushes.domain.video import BlockOriginal, Fingerprint
 from rushes.engines.port import Engine
 from rushes.files import local_path
-from rushes.ledger.port import Ledger
 from rushes.settings import Settings, shown, uses_stub
 from rushes.sources.folder import Folder
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
@@ -64,13 +63,13 @@ class Setup:
             from rushes.sources.bucket import BucketOriginals
         return BucketOriginals(_place(self._settings, "s3://any"), self._home / "copies").original
 
-    def expected_uploads(self, ledger: Ledger) -> ExpectedUploads | None:
+    def expected_uploads(self) -> ExpectedUploads | None:
         """Uploads to the home's bucket."""
         if not self._settings.blobs:
             return None
         with needed("s3"):
             from rushes.sources.bucket import BucketUploads
-        return BucketUploads(ledger, _place(self._settings, self._settings.blobs))
+        return BucketUploads(_place(self._settings, self._settings.blobs))
 
     def unprotected(self) -> Sequence[str] | None:
         """Backups of a file are the home's, and those of PostgreSQL its administrator's."""

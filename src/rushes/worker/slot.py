@@ -137,6 +137,7 @@ def run_stage(
     stage = _stage(deps, task["stage"], task["version"])
     work = Work(
         owner=task["owner"],
+        job=task["job"],
         stage=task["stage"],
         chunk=task["chunk"],
         span=Span.from_json(task["span"]) if task["span"] else None,

@@ -8,6 +8,7 @@ from typing import IO
 import pytest
 
 from rushes.jobs.intake import JobRequest
+from rushes.ledger.port import Arrival
 from rushes.library import Library
 from rushes.uploads.service import Uploads
 from tests.acceptance.conftest import draw
@@ -39,7 +40,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]) 
         ledger = library.home.ledger
         arrived = ledger.arrived
 
-        def told(key: str, etag: str) -> tuple[str, ...]:
+        def told(key: str, etag: str) -> Arrival:
             events.append("the ledger is told")
             return arrived(key, etag)
 

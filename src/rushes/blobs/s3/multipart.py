@@ -40,11 +40,17 @@ class S3Multipart:
     def begin(self, key: str) -> str:
         return str(self._ask("create_multipart_upload", Key=self._key(key))["UploadId"])
 
+    def sign_put(self, key: str, seconds: int) -> str:
+        return self._signed("put_object", key, seconds)
+
+    def sign_get(self, key: str, seconds: int, disposition: str = "") -> str:
+        return self._signed(
+            "get_object", key, seconds, **{"ResponseContentDisposition": disposition} if disposition else {}
+        )
+
     def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
-        named = {"Bucket": self._location.bucket, "Key": self._key(key), "UploadId": id}
-        asked = [named | {"PartNumber": number, "ContentLength": size} for number, size in parts]
-        with _translate_errors("signing an address"):
-            return [str(self._signer.generate_presigned_url("upload_part", one, seconds)) for one in asked]
+        asked = [{"UploadId": id, "PartNumber": number, "ContentLength": size} for number, size in parts]
+        return [self._signed("upload_part", key, seconds, **one) for one in asked]
 
     def parts(self, key: str, id: str) -> tuple[UploadedPart, ...] | None:
         found, after, more = [], 0, True
@@ -76,6 +82,11 @@ class S3Multipart:
             with effect("drop"), _absent():
                 self._ask("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
         return len(old)
+
+    def _signed(self, operation: str, key: str, seconds: int, **named: Any) -> str:
+        request = {"Bucket": self._location.bucket, "Key": self._key(key), **named}
+        with _translate_errors("signing an address"):
+            return str(self._signer.generate_presigned_url(operation, request, seconds))
 
     def _key(self, key: str) -> str:
         return f"{self._location.prefix}/{checked_key(key)}".lstrip("/")

@@ -18,7 +18,7 @@ from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import compress_json, split_text
 from rushes.ledger.dynamodb.transaction import Transaction
 from rushes.ledger.dynamodb.transitions import held, insert, meet_need, settle, verdict
-from rushes.ledger.port import Submitted
+from rushes.ledger.port import Arrival, Submitted
 
 DRAFT_SECONDS = 86_400
 
@@ -67,14 +67,23 @@ def draft(store: Store, job: str, task: str, fence: int, tasks: Sequence[Draft],
     return Verdict.OK
 
 
-def arrived(store: Store, key: str, etag: str) -> tuple[str, ...]:
-    """Meet every need of a blob key; the tasks that became ready."""
+def arrived(store: Store, key: str, etag: str) -> Arrival:
+    """Meet every need of a blob key, or name the jobs that began with other content of it."""
     ready: list[str] = []
     more = True
     while more:
         some, more = store.change("arrived", partial(_meet_page, name=key, etag=etag))
         ready += some
-    return tuple(in_plan_order(store, ready))
+    again = store.change("arrived", partial(_jobs_begun_by, name=key, etag=etag))
+    return Arrival(tuple(in_plan_order(store, ready)), again)
+
+
+def _jobs_begun_by(tx: Transaction, name: str, etag: str) -> tuple[str, ...]:
+    key = tx.blob_key(name)
+    if key.etags[0] == etag:
+        return ()
+    tx.load_tasks(key.dependants)
+    return tuple(sorted(row.job for row in tx.tasks(list(key.dependants)) if row.first))
 
 
 def _meet_page(tx: Transaction, name: str, etag: str) -> tuple[list[str], bool]:

@@ -148,8 +148,9 @@ def _register(
     """Note who needs it, where that is not known from the plan; whether it is met."""
     if need.is_key:
         key = tx.blob_key(need.ref)
-        key.dependants[draft.id] = bit
-        tx.put(key)
+        if not draft.adopted:
+            key.dependants[draft.id] = bit
+            tx.put(key)
         return key.arrived
     if need.ref in known:
         return need.ref in done

@@ -10,7 +10,7 @@ from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, Lea
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import rules
 from rushes.ledger.memory.state import JobRow, MemoryState, TaskRow, WorkerRow
-from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, Submitted, SweepResult
 
 T = TypeVar("T")
 
@@ -46,14 +46,15 @@ class MemoryLedger(MemoryState):
             rules.check_plan_size(len(mine.drafts))
             return Verdict.OK
 
-    def arrived(self, key: str, etag: str) -> tuple[str, ...]:
+    def arrived(self, key: str, etag: str) -> Arrival:
         with self._lock:
             oldest = self._wall() - 1000 * rules.LOCK_SECONDS
             self._arrived = {one: at for one, at in self._arrived.items() if at > oldest}
-            if (key, etag) in self._arrived:
-                return ()
-            self._arrived[key, etag] = self._wall()
-            return self._meet_needs(Need(key, is_key=True))
+            new, need = (key, etag) not in self._arrived, Need(key, is_key=True)
+            self._arrived.setdefault((key, etag), self._wall())
+            first = next(known for name, known in self._arrived if name == key)
+            again = () if etag == first else self._jobs_begun_by(need)
+            return Arrival(self._meet_needs(need) if new else (), again)
 
     # Working
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:

@@ -266,6 +266,10 @@ class MemoryState:
         row = self._task(need.ref)
         return row is not None and row.state is TaskState.DONE
 
+    def _jobs_begun_by(self, need: Need) -> tuple[str, ...]:
+        firsts = [job.first for job in self._jobs.values()]
+        return tuple(sorted(row.job.id for row in firsts if need in row.draft.needs and not row.draft.adopted))
+
     def _make_ready(self, row: TaskRow) -> bool:
         """A waiting task without unmet needs is ready; whether a claim can see it now."""
         if row.state is not TaskState.WAITING or row.unmet:

@@ -10,7 +10,7 @@ from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
-from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, Submitted, SweepResult
 from rushes.ledger.sql import control, intake, queries, results, sweep, work
 from rushes.ledger.sql.transaction import Reader, Row, Transaction
 
@@ -49,7 +49,7 @@ class SqlLedger(ABC):
         """Write a page of the plan, unseen by claims."""
         return self._write("draft", lambda tx: intake.draft(tx, task, fence, tasks, facts))
 
-    def arrived(self, key: str, etag: str) -> tuple[str, ...]:
+    def arrived(self, key: str, etag: str) -> Arrival:
         """A blob key is there: meets every need of it once; answers the tasks that became ready."""
         return self._write("arrived", lambda tx: intake.arrived(tx, key, etag))
 

@@ -10,6 +10,7 @@ from rushes.domain.job import Counts, Job, JobState, NewJob
 from rushes.domain.keys import JSON, parse_task_id
 from rushes.domain.task import Draft, Need, Verdict
 from rushes.ledger.clock import iso
+from rushes.ledger.port import Arrival
 from rushes.ledger.rules import LOCK_SECONDS, check_plan_size
 from rushes.ledger.sql.job_row import PLACE_BITS, JobRow, JobRows, held_tasks
 from rushes.ledger.sql.transaction import Row, Transaction, encode, legible
@@ -75,12 +76,17 @@ def draft(tx: Transaction, task: str, fence: int, tasks: Sequence[Draft], facts:
     return Verdict.OK
 
 
-def arrived(tx: Transaction, key: str, etag: str) -> tuple[str, ...]:
-    """Meet every need of a blob key; the tasks that became ready."""
+def arrived(tx: Transaction, key: str, etag: str) -> Arrival:
+    """Meet every need of a blob key, or name the jobs that began with other content of it."""
     tx.run("hold_keys", keys=[key])
     tx.run("drop_arrivals", before=tx.wall - 1000 * LOCK_SECONDS)
-    if not tx.one("add_arrival", key=key, etag=etag, at=tx.wall):
-        return ()
+    new = tx.one("add_arrival", key=key, etag=etag, at=tx.wall)
+    again = () if tx.column("first_arrival", key=key) == [etag] else tuple(tx.column("jobs_begun_by", key=key))
+    return Arrival(_meet_key(tx, key) if new else (), again)
+
+
+def _meet_key(tx: Transaction, key: str) -> tuple[str, ...]:
+    """The tasks that became ready."""
     jobs = JobRows(tx)
     jobs.load(tx.column("jobs_awaiting", key=key))
     met = tx.column("meet_key", key=key)

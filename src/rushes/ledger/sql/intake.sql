@@ -47,8 +47,20 @@ SELECT id, key, state FROM rushes.task WHERE id = ANY (:ids);
 SELECT DISTINCT key FROM rushes.arrival WHERE key = ANY (:keys);
 
 -- name: add_arrival
--- A blob key with this content, once.
-INSERT INTO rushes.arrival (key, etag, at) VALUES (:key, :etag, :at) ON CONFLICT DO NOTHING RETURNING key;
+-- A blob key with this content, once; of each key no two have the same time, so that their order is known.
+INSERT INTO rushes.arrival (key, etag, at)
+SELECT :key, :etag, CASE WHEN latest >= :at THEN latest + 1 ELSE :at END
+FROM (SELECT coalesce(max(at), 0) AS latest FROM rushes.arrival WHERE key = :key) AS before
+WHERE true ON CONFLICT DO NOTHING RETURNING key;
+
+-- name: first_arrival
+-- The first content of a blob key: that which its needs were met by.
+SELECT etag FROM rushes.arrival WHERE key = :key ORDER BY at LIMIT 1;
+
+-- name: jobs_begun_by
+-- Jobs whose first task needed a blob key.
+SELECT job.id FROM rushes.need_key JOIN rushes.job ON job.number = need_key.task >> 20
+WHERE key = :key AND task & 1048575 = 0 ORDER BY job.id;
 
 -- name: drop_arrivals
 -- Arrivals of long ago: nobody waits for them any more.

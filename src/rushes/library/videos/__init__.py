@@ -144,6 +144,11 @@ class Videos:
         part = self.home.blobs.read(name, start, end)
         return (part.version, part.size, part.data) if part else None
 
+    def signed_address(self, name: str, disposition: str = "") -> str:
+        """Where a published file is read in the bucket, for an hour; "" if it lies in a folder."""
+        bucket = self.home.multipart
+        return bucket.sign_get(name, 3600, disposition) if bucket else ""
+
     def films_3d(self, video: Video) -> list[PublishedFilm]:
         """Every film in 3D that was made of it."""
         from rushes.library.videos.stereo import list_films  # noqa: PLC0415 - av is loaded when it is needed

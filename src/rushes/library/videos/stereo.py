@@ -11,6 +11,7 @@ from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON, short
 from rushes.domain.result import Manifest
+from rushes.domain.stereo_keys import final_key
 from rushes.domain.task import TaskState
 from rushes.exports.files_beside import check_output_path
 from rushes.home import Home
@@ -20,7 +21,7 @@ from rushes.jobs.originals import manifest_of, read_artifact
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
 from rushes.library.videos.export import PublishedFilm
 from rushes.library.work.run import run, stopped
-from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass, parse_format
+from rushes.media.stereo.frame_packing import PACKINGS, SHORT_NAMES, StereoFormat, ass, parse_format
 from rushes.media.subtitles import cues
 from rushes.plan.planner import JobSpec
 from rushes.sources.folder import fingerprint
@@ -79,6 +80,23 @@ class Film3D:
     format: str
     subtitles: str = ""
     made: bool = True  # false: it lay there already
+
+
+def mode_of(job: Job) -> str:
+    """The 3D format that a job makes, by its short name where it has one; "" of a job that makes none."""
+    spec = JobSpec.from_text(job.payload)
+    if "stereo" not in spec.stages:
+        return ""
+    format = str(spec.options.get("stereo", {}).get("format", StereoOptions().format))
+    return next((short for short, full in SHORT_NAMES.items() if full == format), format)
+
+
+def film_of(home: Home, job: Job) -> PublishedFilm | None:
+    """The film in 3D that a job has made; None until it is there."""
+    mode, name = mode_of(job), final_key(job.id)
+    part = home.blobs.read(name, 0, 0) if mode else None
+    file = f"{Path(job.name).stem}.{PACKINGS[parse_format(mode)].name}.mp4" if mode else ""
+    return PublishedFilm(mode, name, part.size, file) if part else None
 
 
 def list_films(home: Home, video: Video) -> list[PublishedFilm]:

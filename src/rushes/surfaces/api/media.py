@@ -24,6 +24,7 @@ api = APIRouter(tags=["files"])
 TYPES = {".m3u8": "application/vnd.apple.mpegurl", ".mp4": "video/mp4", ".m4a": "audio/mp4", ".jpg": "image/jpeg",
          ".ts": "video/mp2t", ".vtt": "text/vtt", ".json": "application/json"}  # fmt: skip
 PUBLIC = ("videos/proxy/", "videos/clips/", "videos/3d/", "thumbs/", "frames/")  # names that hold a video's id
+JOBS = "jobs/"  # names that hold a job's id
 PIECE = 1 << 20  # bytes that are fetched from a far store at once
 _WEEK = "private, max-age=604800"
 
@@ -31,13 +32,13 @@ _WEEK = "private, max-age=604800"
 @router.head("/files/{name:path}", response_class=Response, include_in_schema=False)
 @router.get("/files/{name:path}", response_class=Response)
 def get_file(request: Request, library: LibraryDep, name: Annotated[str, Path(max_length=500)]) -> Response:
-    """A published file of one of the owner's videos."""
-    prefix = next((p for p in PUBLIC if name.startswith(p)), "")
+    """A published file of one of the owner's videos or jobs."""
+    prefix = next((p for p in (*PUBLIC, JOBS) if name.startswith(p)), "")
     if not prefix:
         raise NotFound("file not found")
-    library.videos.get(name.removeprefix(prefix).partition("/")[0])  # whose it is
-    kind = TYPES.get(File(name).suffix, "application/octet-stream")
-    return _published(request, library, name, kind)
+    id = name.removeprefix(prefix).partition("/")[0]
+    library.jobs.get(id) if prefix == JOBS else library.videos.get(id)  # whose it is
+    return published(request, library, name)
 
 
 @api.head("/videos/{video_id}/frames/{ms}.jpg", response_class=Response, include_in_schema=False)
@@ -104,14 +105,15 @@ class _Streamed(StreamingResponse):
             self._found.close()
 
 
-def _published(request: Request, library: Library, name: str, kind: str) -> Response:
-    """From the folder, or by parts from a far store."""
+def published(request: Request, library: Library, name: str, disposition: str = "") -> Response:
+    """A published file, from the folder, or by parts from a far store."""
     try:
         place = File(library.videos.address(name))
         found = _opened(place.open("rb")) if place.is_file() else _far(library, name)
     except Refused as e:
         raise NotFound("file not found") from e
-    return _served(request, found, kind, {})
+    kind = TYPES.get(File(name).suffix, "application/octet-stream")
+    return _served(request, found, kind, {"Content-Disposition": disposition} if disposition else {})
 
 
 def _opened(file: BinaryIO) -> _Bytes:

@@ -27,6 +27,7 @@ WRONG_SUM = 460  # as the protocol says
 _PIECE = 1 << 20  # bytes that are written at once
 
 Length = Annotated[int, Header(alias="Upload-Length", ge=1, le=2**53)]
+Later = Annotated[int, Header(alias="Upload-Length", ge=1, le=2**53)]
 Metadata = Annotated[str, Header(alias="Upload-Metadata", max_length=4000)]
 Offset = Annotated[int, Header(alias="Upload-Offset", ge=0, le=2**53)]
 Sum = Annotated[str, Header(alias="Upload-Checksum", max_length=200)]
@@ -93,9 +94,9 @@ def find_upload(library: LibraryDep, upload_id: Id) -> Response:
         upload = uploads.finish(upload)
     if upload.state == "refused":
         return _tus(410)
-    received = "" if upload.multipart else str(uploads.staging_file(upload).received())
-    more = {"Upload-Length": str(upload.size), "Rushes-Received": received, "Cache-Control": "no-store"}
-    return _tus(200, **_where(upload), **more)
+    received = "" if upload.multipart or upload.put else str(uploads.staging_file(upload).received())
+    length = {"Upload-Length": str(upload.size)} if upload.size else {"Upload-Defer-Length": "1"}
+    return _tus(200, **_where(upload), **length, **{"Rushes-Received": received, "Cache-Control": "no-store"})
 
 
 @router.get("/uploads/{upload_id}")
@@ -105,10 +106,14 @@ def get_upload(library: LibraryDep, upload_id: Id) -> UploadShape:
 
 
 @router.post("/uploads/{upload_id}/parts")
-def ask_for_parts(library: LibraryDep, upload_id: Id) -> PartsShape:
-    """The next parts that the bucket has not, each with its address; ask again until none is left: then it begins."""
+def ask_for_parts(library: LibraryDep, upload_id: Id, length: Later = 0) -> PartsShape:
+    """The next parts that the bucket has not, each with its address; ask again until none is left: then it begins.
+
+    Of an upload whose size was not promised, Upload-Length tells it.
+    """
     uploads = library.uploads
-    upload, pieces = uploads.missing(uploads.get(upload_id))
+    upload = uploads.get(upload_id)
+    upload, pieces = uploads.missing(uploads.set_size(upload, length) if length else upload)
     return PartsShape(UploadShape.of(upload), pieces)
 
 
@@ -128,11 +133,19 @@ def keep_received(library: LibraryDep, upload_id: Id, checksum: Sum = "") -> Res
 
 @router.patch("/uploads/{upload_id}", status_code=204, response_class=Response)
 async def continue_upload(
-    request: Request, library: LibraryDep, upload_id: Id, offset: Offset, type: Type = "", checksum: Sum = ""
+    request: Request,
+    library: LibraryDep,
+    upload_id: Id,
+    offset: Offset,
+    type: Type = "",
+    checksum: Sum = "",
+    length: Later = 0,
 ) -> Response:
-    """The next part; what arrived before a cut is kept."""
+    """The next part; what arrived before a cut is kept. Upload-Length tells a size that was not promised."""
     uploads = library.uploads
     upload = await run_sync(uploads.get, upload_id)
+    if length:
+        upload = await run_sync(uploads.set_size, upload, length)
     if type.partition(";")[0].strip() != OFFSET_TYPE:
         return problem(415, f"parts are sent as {OFFSET_TYPE}", "Set the Content-Type.", "WrongType")
     wanted = _sum(checksum)
@@ -146,6 +159,8 @@ async def continue_upload(
             return _tus(400)  # nobody reads it: the line was cut, and the next HEAD tells how much came
         if not fits:
             return problem(WRONG_SUM, "the part does not have that checksum", "Send it again.", "WrongChecksum")
+        if request.method == "PUT":
+            await run_sync(part.end)
         done = await run_sync(part.finish)
     return _tus(204, **{"Upload-Offset": str(done.offset), "Rushes-Job": done.job})
 

@@ -21,9 +21,9 @@ from rushes.surfaces.http.problems import problem_of
 from rushes.surfaces.http.proxy import Client
 from rushes.telemetry import log, request_id
 
-CONTENT_POLICY = (  # pages connect to us, and to the bucket that films are sent to
+CONTENT_POLICY = (  # pages connect to us, and to the bucket that films lie in
     "default-src 'self'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self' blob:; connect-src 'self'{}; "
+    "img-src 'self' data: blob:; media-src 'self' blob:{0}; worker-src 'self' blob:; connect-src 'self'{0}; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 HEADERS = {
@@ -42,7 +42,7 @@ class AccessMiddleware:
     """Refuses a request, or hands it on."""
 
     def __init__(self, app: ASGIApp, policy: AccessPolicy, origin: str) -> None:
-        """`origin` is the bucket that pages may send films to, "" for none."""
+        """`origin` is the bucket that pages may send films to and play them from, "" for none."""
         self._app, self._policy, self._bodies = app, policy, OpenBodies()
         self._headers = HEADERS | {"Content-Security-Policy": CONTENT_POLICY.format(f" {origin}" if origin else "")}
 

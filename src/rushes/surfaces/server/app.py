@@ -1,6 +1,8 @@
 """The API and the pages as one application over one open library; it does no work itself."""
 
 import asyncio
+import contextlib
+import itertools
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,17 +21,18 @@ from rushes.library.webhook import Webhook
 from rushes.surfaces.api import artifacts, clips, documents, events, fleet, jobs, media, people, search, uploads, videos
 from rushes.surfaces.http.access import AccessPolicy
 from rushes.surfaces.http.event_hub import EventHub
-from rushes.surfaces.http.live_jobs import LiveJobs
 from rushes.surfaces.http.middleware import AccessMiddleware
 from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.web import mount
+from rushes.surfaces.web.pages.jobs import LiveJobs
 from rushes.surfaces.web.pages.library import IndexCounts
 from rushes.surfaces.words import ActiveJobs
 from rushes.telemetry import Outage
 
 API = "/api/v1"
+LOOK_SECONDS, OLD_LOOKS = 2.0, 30  # between looks for files in the bucket, and how many to one for old promises
 SCHEMA_SECONDS = 60.0  # between looks whether a newer rushes has changed the store
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
         "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
@@ -98,14 +101,25 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     app.state.webhook.start()
     paths = PathWatcher(library.home)
     paths.start()
-    watch = asyncio.create_task(_watch_schema(library))
+    watches = [asyncio.create_task(_watch_schema(library)), asyncio.create_task(_watch_bucket(library))]
     try:
         yield
     finally:
-        watch.cancel()
+        for watch in watches:
+            watch.cancel()
         await asyncio.to_thread(paths.stop)
         await asyncio.to_thread(app.state.webhook.stop)
         await asyncio.to_thread(app.state.hub.stop)
+
+
+async def _watch_bucket(library: Library) -> None:
+    """Look for files that were sent to the bucket as a whole: often while they are awaited, else every minute."""
+    for look in itertools.count():
+        if not library.uploads.bucket_origin:
+            return
+        with contextlib.suppress(RushesError):  # a store that is away is told of by those who need it
+            await asyncio.to_thread(library.puts.look, old=look % OLD_LOOKS == 0)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _watch_schema(library: Library) -> None:

@@ -55,8 +55,8 @@ class Attempt:
         self._made = {output: result for output, result in found.items() if result}
         wanted = [output for output in self._keys if output not in self._made]
         told = {name: self._spec[name] for name in ("owner", "version", "span", "options", "models", "results")}
-        told["engine"] = self.engine
-        task = {"stage": self.stage, "chunk": self._lease.chunk, "wanted": wanted, **told}
+        told |= {"job": self._lease.job, "stage": self.stage, "chunk": self._lease.chunk, "engine": self.engine}
+        task = {"wanted": wanted, **told}
         return {**task, "inputs": self._read_inputs(), "original": self._described()} if wanted else task
 
     @property
@@ -172,8 +172,13 @@ class Attempt:
         return replace(named, publish=None) if self.engine == STUB else named  # made-up answers stay unpublished
 
     def _may_publish(self, name: str) -> bool:
-        """Whether a name has the video's id behind a folder or two, none of them a folder of the store itself."""
+        """Whether a name has the video's id behind a folder or two, none of them a folder of the store itself.
+
+        Below `jobs` it has the id of this task's job instead.
+        """
         folder, *rest = name.split("/")
+        if folder == "jobs":
+            return rest[0] == self._lease.job and len(rest) > 1
         return folder not in RESERVED_FOLDERS and self._video in rest[:2] and rest[-1] != self._video
 
     def _facts(self, noted: dict[str, JSON]) -> dict[str, JSON]:

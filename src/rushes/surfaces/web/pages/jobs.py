@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+from threading import Lock
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
@@ -13,12 +15,13 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.library import Library
-from rushes.library.jobs import JobProgress, video_of
+from rushes.library.jobs import JobProgress, Jobs, video_of
 from rushes.library.videos import Video
+from rushes.library.videos.stereo import film_of
+from rushes.surfaces.api.documents.stereo_spot import upload_url
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import Id, LibraryDep, expected_of
-from rushes.surfaces.http.live_jobs import look
 from rushes.surfaces.http.schemas import of_video, seal, unseal
 from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, ticks
 from rushes.surfaces.web.view import back, render
@@ -220,7 +223,22 @@ def show_job(
         events=_events(library, job, int(after) if after else None, step),
         steps=[(stage, stage_name(stage)) for stage in sorted({t.stage for t in tasks})],
         counts=job.counts,
+        film=film_of(library.home, job),
+        awaited=_awaited(request, library, job),
     )
+
+
+def _awaited(request: Request, library: Library, job: Job) -> dict[str, Any] | None:
+    """What the form that sends the film of a job needs to know; None if none is awaited."""
+    if not (address := upload_url(request, library, job)):
+        return None
+    upload = library.uploads.of_job(job)
+    return {
+        "upload": upload,
+        "address": address,
+        "most": library.puts.most if upload and upload.put else 0,
+        "eta": library.settings.eta_seconds_per_mb if job.recipe == "3d" else 0,
+    }
 
 
 @router.post("/jobs/{job_id}")
@@ -291,3 +309,24 @@ def _told(event: Event) -> dict[str, Any]:
         "words": ", ".join(said),
         "worker": str(data.get("worker", "")),
     }
+
+
+MOST = 100  # jobs that are remembered
+
+
+class LiveJobs:
+    """The watches of one process, each read once and then only what is new; the one idle for longest goes first."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._watch, self._guard = lru_cache(MOST)(jobs.watch), Lock()
+
+    def look(self, job: str) -> JobProgress:
+        """The job now."""
+        with self._guard:  # one look at a time: a watch remembers how far it has read
+            return self._watch(job).look()
+
+
+def look(request: Request, job: str) -> JobProgress:
+    """A job as it is now, by the watches of this application."""
+    live: LiveJobs = request.app.state.live_jobs
+    return live.look(job)
