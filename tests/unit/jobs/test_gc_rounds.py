@@ -130,6 +130,14 @@ def test_a_work_file_is_its_owners_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "gc.sqlite").stat().st_mode) == 0o600
 
 
+def test_a_work_file_can_be_removed_twice(tmp_path: Path) -> None:
+    file = WorkFile(tmp_path / "gc.sqlite", "me", 60.0)
+    file.set(phase="blobs")
+    file.remove()
+    file.remove()
+    assert not list(tmp_path.iterdir())
+
+
 def test_events_go_after_their_days_and_the_rest_of_the_job_stays(world: World) -> None:
     job = world.submit("a", "aa-clip")
     rules = replace(RULES, clip_days=400, events_days=30)

@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import Refused
+from rushes.domain.task import Finish
 from rushes.domain.video import Fingerprint
+from rushes.domain.worker import Incarnation
 from rushes.home import Home
-from rushes.jobs.intake import LARGE, JobRequest, job_spec
+from rushes.index.deleted_jobs import DELETED
+from rushes.jobs.intake import LARGE, JobRequest, job_spec, take_in
 from rushes.jobs.maintenance.video_removal import retention_rules
+from rushes.sources.folder import fingerprint
+from rushes.sources.port import FoundFile
 from rushes.wiring import open_home
 
 FILM = Fingerprint("film.mp4", 1000, 1)
@@ -39,3 +44,28 @@ def test_files_of_work_in_progress_are_kept_for_a_day_at_least(home: Home, keep_
     kept = home.loaded.over({"keep_days": (keep_days, "the test")})
     rules = retention_rules(Home(home.folder, kept, home.stores))
     assert (rules.keep_days, rules.young_seconds) == (keep_days, days * 86400.0)
+
+
+def found(home: Home, name: str) -> FoundFile:
+    path = home.originals / name
+    path.write_bytes(b"a film")
+    return FoundFile(fingerprint(path))
+
+
+def test_what_was_deleted_is_taken_in_again_only_if_it_is_named(home: Home) -> None:
+    film, wanted = found(home, "film.mp4"), JobRequest(only=("develop",))
+    (taken,) = take_in(home, [film], wanted)
+    assert taken.created
+    assert taken.job
+    worker = Incarnation("w1", "h", "b", 1, "1")
+    home.ledger.renew(worker, {}, {})
+    (lease,) = home.ledger.claim("w1", [home.ledger.tasks(taken.job.id).rows[0].lane], 1)
+    home.ledger.draft(taken.job.id, lease.task, lease.fence, [], '{"video": "vid_a"}')
+    home.ledger.complete("w1", [Finish(lease.task, lease.fence)])
+    home.records.put(DELETED, home.owner, "vid_a", {"jobs": [taken.job.id], "originals": False, "over": True})
+    (left,) = take_in(home, [film], wanted)
+    assert "deleted" in left.skipped
+    (again,) = take_in(home, [film], wanted, named=[film.path])
+    assert again.created
+    assert again.job
+    assert again.job.id != taken.job.id

@@ -18,7 +18,7 @@ from rushes.jobs.maintenance.verify import Damage, find_missing, verify
 from rushes.ledger.memory import MemoryLedger
 from rushes.worker.publish import sweep
 from tests.memory_blobs import MemoryBlobs
-from tests.unit.care_world import ME, World, spec
+from tests.unit.care_world import ME, RULES, World, spec
 
 
 @pytest.fixture
@@ -224,6 +224,22 @@ class Vanishing(MemoryBlobs):
     def local(self, owner: str, sha256: str) -> Path:
         self.delete(blob_key(owner, sha256))
         raise DamagedBlob("it is gone")
+
+
+def test_what_may_go_is_missing_only_while_somebody_is_going_to_read_it(world: World) -> None:
+    job = world.planned("a", "aa-facts", {"clip": spec(clip="aa-clip"), "later": spec(["aa-clip"])})
+
+    def finish_next() -> None:
+        (lease,) = world.ledger.claim(ME.id, ["cpu"], 1)
+        world.ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
+
+    def missing() -> list[str]:
+        return [d.key for d in find_missing(world.ledger, "me", RULES.specs, ()) if d.task == f"{job}.clip"]
+
+    finish_next()
+    assert missing() == ["aa-clip"]
+    finish_next()
+    assert missing() == []
 
 
 def test_what_vanishes_while_it_is_copied_is_passed_over(world: World) -> None:

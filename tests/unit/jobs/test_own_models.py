@@ -6,7 +6,7 @@ import pytest
 
 from rushes.domain.errors import ModelMissing
 from rushes.home import Home
-from rushes.jobs.needed_models import model_question, required_models
+from rushes.jobs.needed_models import missing_by_stage, model_question, required_models
 from rushes.wiring import open_home
 from tests.unit.vision_films import MEDIA
 
@@ -39,3 +39,14 @@ def test_a_model_of_the_hub_that_is_not_here_names_the_command(tmp_path: Path, m
     with pytest.raises(ModelMissing) as caught:
         model_question(here, "speech", "balanced")
     assert caught.value.advice == "Download it with: rushes models pull anna/whisper-small"
+
+
+def test_only_stages_that_lack_a_model_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = home(tmp_path, monkeypatch, "text", "tesseract")
+    lacks = missing_by_stage(here, [*here.specs, "of another package"], "fast")
+    assert lacks["transcribe"]
+    assert all(lacks.values())
+    assert "probe" not in lacks
+    readers = [name for name, spec in here.specs.items() if spec.models == ("text",)]
+    assert readers
+    assert not {*readers} & lacks.keys()

@@ -82,6 +82,29 @@ def test_every_job_has_its_turn() -> None:
     assert snapshots[-1].job.state is JobState.CHUNKING
 
 
+class Asked(Unknown):
+    """An estimator that keeps what it was asked."""
+
+    left_of: dict[str, float]
+
+    def left(self, _job: Job, work: Any, _measured: object) -> None:
+        self.left_of = {id: share for id, (_, share) in work.items()}
+
+
+def test_what_is_left_of_a_task_in_progress_is_the_rest_of_it() -> None:
+    ledger, (job,) = home(1)
+    (lease,) = ledger.claim(ME.id, ["cpu"], 1)
+    parts = [Draft(f"{job}.part.{n:05d}", job, "part", n, SPEC, order=n + 1) for n in range(3)]
+    ledger.draft(job, lease.task, lease.fence, parts, FACTS)
+    ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
+    first, second = ledger.claim(ME.id, ["cpu"], 2)
+    ledger.complete(ME.id, [Finish(first.task, first.fence)])
+    ledger.renew(ME, {second.task: second.fence}, {second.task: 0.25})
+    asked = Asked()
+    JobWatcher(ledger, job, asked).look()
+    assert asked.left_of == {parts[1].id: 0.75, parts[2].id: 1.0}
+
+
 def test_what_is_made_again_is_not_done() -> None:
     ledger, (job,) = home(1)
     (lease,) = ledger.claim(ME.id, ["cpu"], 1)

@@ -60,6 +60,33 @@ def look(path: Path, sql: str) -> list[tuple[object, ...]]:
         return db.execute(sql).fetchall()
 
 
+def test_it_is_noted_for_ninety_days_why_a_result_was_set_aside(tmp_path: Path) -> None:
+    now = 1_700_000_000_000
+    with contextlib.closing(SqliteLedger(tmp_path / "ledger.sqlite", wall=lambda: now)) as ledger:
+        ledger.renew(here(), {}, {})
+        for n, later in enumerate((0, 89, 1)):
+            now += later * 86_400_000
+            new = replace(NEW, id=job_id("ann", f"film {n}"))
+            first = Draft(task_id(new.id, "probe", None), new.id, "probe", None, "{}")
+            ledger.submit(new, first)
+            (lease,) = ledger.claim("w1", ["cpu"], 1)
+            made = Result(f"key {n}", "facts", "ab" * 32, 7, 3, 1, False)
+            ledger.complete("w1", [Finish(lease.task, lease.fence, (made,))])
+            ledger.set_aside("ann", [made.key], "damaged")
+        kept = look(tmp_path / "ledger.sqlite", "SELECT key, reason FROM aside ORDER BY at")
+    assert kept == [("key 1", "damaged"), ("key 2", "damaged")]
+
+
+def test_a_worker_is_alive_until_the_very_end_of_its_lease(tmp_path: Path) -> None:
+    seconds = 1000.0
+    with contextlib.closing(SqliteLedger(tmp_path / "ledger.sqlite", clock=lambda: seconds)) as ledger:
+        ledger.renew(here(), {}, {})
+        left = ledger.workers()[0].lease_left
+        for later, alive in ((left - 0.5, True), (0.5, False)):
+            seconds += later
+            assert ledger.workers()[0].alive is alive
+
+
 # Settings and schema
 def test_every_commit_is_durable(ledger: SqliteLedger) -> None:
     db = ledger._store.file.db

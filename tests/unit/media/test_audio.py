@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rushes.domain.errors import BadMedia
 from rushes.media.developing.audio import AudioFacts, extract_audio
+from rushes.media.reading.audio import _IntegerClock, _name_channels
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 from tests.unit.media_files import Film, cfr, make
@@ -142,3 +143,37 @@ def test_damaged_packets_are_counted_and_heard_as_silence(tmp_path: Path) -> Non
     assert made.damaged > 0
     assert made.samples == pytest.approx(whole.samples, abs=40)
     assert onsets(samples)[-1] == pytest.approx(3.0, abs=0.003)
+
+
+def test_of_many_microphones_the_first_two_are_heard() -> None:
+    heard = np.arange(64 * 10, dtype=np.int16).reshape(64, 10)  # a row for each sample
+    frame = av.AudioFrame.from_ndarray(heard.reshape(1, -1), format="s16", layout="10 channels")
+    frame.sample_rate, frame.pts = 48000, 7
+    named = _name_channels(frame)
+    assert named.to_ndarray().reshape(-1, 2).tolist() == heard[:, :2].tolist()
+    assert (named.layout.name, named.sample_rate, named.pts) == ("stereo", 48000, 7)
+
+
+@pytest.mark.parametrize(
+    ("rate", "pts", "samples", "takes"),
+    [(48000, 1024, 1024, True), (44100, 1024, 1024, False), (48000, None, 1024, False), (48000, 1030, 1024, False)],
+)
+def test_only_a_contiguous_frame_of_the_same_rate_is_counted_in_whole_numbers(
+    rate: int, pts: int | None, samples: int, takes: bool
+) -> None:
+    clock = _IntegerClock.after(Fraction(1024, 48000), 48000, Fraction(1, 48000), Fraction(5, 48000), None)
+    frame = av.AudioFrame.from_ndarray(np.zeros((1, samples), np.int16), format="s16", layout="mono")
+    frame.sample_rate, frame.pts = rate, pts
+    assert clock.takes(frame) is takes
+    assert clock.samples == (samples if takes else 0)
+
+
+def test_a_frame_that_reaches_the_end_is_cut_in_fractions() -> None:
+    end = Fraction(1025, 48000)
+    clock = _IntegerClock.after(Fraction(0), 48000, Fraction(1, 48000), Fraction(5, 48000), end)
+    frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.int16), format="s16", layout="mono")
+    frame.sample_rate, frame.pts = 48000, 0
+    assert clock.takes(frame)
+    frame.pts = 1024
+    assert not clock.takes(frame)
+    assert clock.clock() == Fraction(1024, 48000)

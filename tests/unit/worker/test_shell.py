@@ -4,7 +4,8 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -421,10 +422,25 @@ def test_a_plan_that_could_not_be_looked_at_is_on_the_next_round(tmp_path: Path)
         return ()
 
     bench = Bench(tmp_path, opens=lambda _stage: True, check_plan=check_plan)
-    with bench.working():
+    with bench.working() as shell:
         task = bench.submit("film")
         wait_for(lambda: len(asked) > 1, "it was never looked at again")
     assert asked == [task, task]
+    assert shell._opened == []
+
+
+def test_a_plan_that_cannot_be_looked_at_is_not_asked_for_again_and_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def check_plan(lease: Any) -> tuple[str, ...]:
+        asked.append(lease.task)
+        raise StoreAway("not now") if len(asked) < 10 else AssertionError("it does not wait for the next sweep")
+
+    shell = Bench(tmp_path, check_plan=check_plan).worker()
+    shell._opened.append(cast(Lease, SimpleNamespace(task="job_a.probe")))
+    with pytest.raises(StoreAway):
+        shell._check_plans()
+    assert len(asked) == len(shell._opened) == 1
 
 
 def test_a_plan_that_can_never_be_looked_at_holds_up_no_sweep(tmp_path: Path) -> None:

@@ -82,3 +82,14 @@ def test_nothing_is_left_only_when_the_whole_queue_was_read() -> None:
     tasks = FilteredTasks(ledger, TaskFilter(lambda _task: False))
     seen = [(claimed(ledger, tasks), tasks.halfway) for _ in range(4)]
     assert seen == [([], True), ([], False)] * 2
+
+
+def test_who_has_found_enough_looks_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_filter, "_PAGE", 2)
+    ledger = MemoryLedger()
+    for n in range(6):
+        job = f"job_{n}"
+        ledger.submit(NewJob(job, "me", job, job, "r", "{}"), Draft(f"{job}.toy", job, "toy", None, "{}"))
+    tasks = FilteredTasks(ledger, TaskFilter(lambda _task: True))
+    assert tasks.find(["cpu"], 2) == ["job_0.toy", "job_1.toy"]
+    assert tasks.find(["cpu"], 3) == ["job_0.toy", "job_1.toy", "job_2.toy"], "from the same page on: none was claimed"

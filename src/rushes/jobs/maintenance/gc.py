@@ -39,8 +39,8 @@ class GcReport:
     results: int
     blobs: int
     size: int
-    trimmed: int = 0  # jobs whose old events were dropped
-    jobs: int = 0  # that were forgotten
+    trimmed: int  # jobs whose old events were dropped
+    jobs: int  # that were forgotten
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,17 +25,17 @@ class JobRow:
     owner: str
     state: JobState
     priority: int
-    paused: int = 0
-    cancelled: bool = False
-    opened: bool = False
-    total: int = 0
-    done: int = 0
-    dead: int = 0
-    live: int = 0
-    losses: int = 0
-    failures: int = 0
-    last_event: int = 0
-    finished: int | None = None
+    paused: int
+    cancelled: bool
+    opened: bool
+    total: int
+    done: int
+    dead: int
+    live: int
+    losses: int
+    failures: int
+    last_event: int
+    finished: int | None
     cancelled_stages: list[str] = field(default_factory=list)
     at: int = 0  # when it was held
     events: list[dict[str, object]] = field(default_factory=list)
