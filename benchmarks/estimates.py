@@ -25,7 +25,7 @@ import av
 from benchmarks.media_films import make_film
 from rushes.estimates.cost import CostModel, Footage, cost_model
 from rushes.estimates.estimate import START_SECONDS
-from rushes.estimates.rates import KIND, NEWEST_TASKS, Rate
+from rushes.estimates.rates import KIND, Rate, newest
 from rushes.library import JobRequest, Library
 from rushes.plan.schedule import PlannedWork, makespan
 from rushes.stages.registry import load_stages, specs_of
@@ -109,6 +109,7 @@ def estimate(model: CostModel, run: RecordedRun) -> tuple[float, float]:
     """What the product says of a run before it begins."""
     footage = Footage(run.pixels, run.sound)
     work = [PlannedWork(t.id, t.stage, t.media_seconds, t.needs) for t in run.tasks]
+    model = model.for_size(run.pixels)
     seconds = {w.id: model.seconds(w.stage, w.media_seconds, footage) for w in work}
     return model.around(START_SECONDS + makespan(work, seconds, run.slots))
 
@@ -116,16 +117,15 @@ def estimate(model: CostModel, run: RecordedRun) -> tuple[float, float]:
 def model_of(runs: Sequence[RecordedRun]) -> CostModel:
     """What was learnt from some runs."""
     history: defaultdict[str, list[Rate]] = defaultdict(list)
-    for number, run in reversed(list(enumerate(runs))):
+    for number, run in enumerate(runs):
         for task in run.tasks:
-            if len(history[task.stage]) < NEWEST_TASKS:
-                history[task.stage].append(_rate(f"job_{number}.{task.stage}", run, task))
-    return cost_model(history, SPECS, "balanced")
+            history[task.stage].append(_rate(number, run, task))
+    return cost_model({stage: newest(rates) for stage, rates in history.items()}, SPECS, "balanced")
 
 
-def _rate(id: str, run: RecordedRun, task: RecordedTask) -> Rate:
-    known = (task.seconds, task.media_seconds, run.pixels, "", "balanced", 0, task.voiced_seconds)
-    return Rate(id, task.stage, "", *known)
+def _rate(number: int, run: RecordedRun, task: RecordedTask) -> Rate:
+    known = (task.seconds, task.media_seconds, run.pixels, f"{number:06}", "balanced", 0, task.voiced_seconds)
+    return Rate(f"job_{number}.{task.stage}", task.stage, "", *known)
 
 
 def make_runs(recorded: Sequence[RecordedRun], count: int, dice: random.Random) -> Iterator[RecordedRun]:

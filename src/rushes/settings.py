@@ -1,10 +1,12 @@
 """Settings: environment over rushes.toml over defaults, each value with the place it came from."""
 
+import hashlib
+import json
 import os
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
@@ -12,11 +14,13 @@ from typing import Any
 
 import platformdirs
 
+from rushes.bucket.location import SCHEME, parse_location
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import HIDDEN, redact_address, remember_secrets, secrets_in, secrets_of
-from rushes.files import local_path
+from rushes.files import local_path, make_private, write_whole
 
 HOME_NAME = ".rushes"
+FILE_NAME = "rushes.toml"
 _PROFILES = ("fast", "balanced", "high_quality")
 _MODES = ("auto", "require", "off")
 _LEVELS = ("debug", "info", "warning", "error")
@@ -42,7 +46,11 @@ NO_OPTIONS: Options = {}
 class Settings:
     """Everything that can be configured. `RUSHES_<NAME>` in the environment, or `name = ...` in rushes.toml."""
 
-    store: str = _field("ledger: empty = a file in the home, postgres://..., or dynamodb://table", "", "DATABASE_URL")
+    store: str = _field(
+        "ledger: empty = a file in the home, postgres://..., dynamodb://table, or s3://bucket/prefix",
+        "",
+        "DATABASE_URL",
+    )
     blobs: str = _field("results: empty = a folder in the home, or s3://bucket/prefix", "", "S3_BUCKET")
     hints: str = _field("hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL")
     site: str = _field("name of the machines that see the same files under the same paths (empty = this one alone)", "")
@@ -62,6 +70,7 @@ class Settings:
     )
     storage_events: str = _field("SQS queue (name or URL) with the buckets' storage events, for rushes watch", "")
     recipe: str = _field("default recipe", "searchable")
+    options: str = _field("default options of stages, e.g. develop.target_fps=5 read_text.languages=en+de", "")
     chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that run at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
     threads: int = _field("threads for the models of one slot (0 = cores / slots)", 0)
@@ -151,7 +160,7 @@ def load(home: Path | None = None, env: Mapping[str, str] | None = None, *, trus
     env = os.environ if env is None else env
     values: dict[str, Any] = {}
     origin = {f.name: "default" for f in fields(Settings)}
-    files = {user_file(): True} | ({home / "rushes.toml": trusted} if home else {})
+    files = {user_file(): True} | ({home / FILE_NAME: trusted} if home else {})
     for file, is_trusted in files.items():
         _take(values, origin, read_file(file, trusted=is_trusted), str(file))
     for name, value in _from_env(env).items():
@@ -195,7 +204,7 @@ def list_settings(loaded: Loaded) -> list[SettingValue]:
 
 def user_file() -> Path:
     """The user's own rushes.toml."""
-    return Path(platformdirs.user_config_dir("rushes")) / "rushes.toml"
+    return Path(platformdirs.user_config_dir("rushes")) / FILE_NAME
 
 
 def models_folder(settings: Settings) -> Path:
@@ -236,11 +245,21 @@ def uses_stub(settings: Settings) -> bool:
     return STUB in {settings.inference, *(part.partition("=")[2] for part in settings.stage_inference.split())}
 
 
-def find_home(start: Path, named: str | Path | None = None) -> Path:
-    """The home: the one named, else the nearest `.rushes/` upwards, else the user's library."""
+def find_home(start: Path, named: str | Path | None = None, places: Iterable[str] = ()) -> Path:
+    """The home: the one named, else the nearest `.rushes/` upwards, else the user's library.
+
+    For `places` that all lie in one bucket it is that bucket instead of the user's library, unless that has a store.
+    """
     if named := named or os.environ.get("RUSHES_HOME"):
         return named_home(named)
-    return _nearest(start) or own_library()
+    return _nearest(start) or _bucket_of(places) or own_library()
+
+
+def _bucket_of(places: Iterable[str]) -> Path | None:
+    buckets = {parse_location(place).bucket if place.startswith(SCHEME) else "" for place in places}
+    if len(buckets) != 1 or "" in buckets or load(own_library()).settings.store:
+        return None
+    return bucket_home(SCHEME + buckets.pop())
 
 
 def is_named(named: str | Path | None) -> bool:
@@ -264,8 +283,25 @@ def named_home(named: str | Path) -> Path:
     Raises:
         Refused: it is no path of this machine.
     """
-    hint = 'A home is a folder. Its results can be in a bucket: set blobs = "s3://bucket/prefix" in its rushes.toml.'
-    return local_path(named, hint).expanduser().absolute()
+    if str(named).startswith(SCHEME):
+        return bucket_home(str(named))
+    return local_path(named, "A home is a folder, or s3://bucket/prefix.").expanduser().absolute()
+
+
+def bucket_home(url: str) -> Path:
+    """The folder of this machine for a home that lies in a bucket: working copies, the index, and where the bucket is.
+
+    Raises:
+        Refused: it is no bucket.
+    """
+    location, endpoint = parse_location(url), _from_env(os.environ).get("s3_endpoint", "")
+    name = hashlib.sha256(f"{endpoint} {location.url}".encode()).hexdigest()[:12]
+    folder = Path(platformdirs.user_cache_dir("rushes")) / "buckets" / f"{location.bucket}-{name}"
+    file = folder / FILE_NAME
+    if not file.exists():
+        make_private(folder)
+        write_whole(file, f"store = {json.dumps(location.url)}\nblobs = {json.dumps(location.url)}\n".encode())
+    return folder
 
 
 def _variables(name: str) -> tuple[str, ...]:

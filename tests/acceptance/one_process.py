@@ -11,7 +11,7 @@ from rushes.engines.port import Engine
 from rushes.home import Home, version
 from rushes.jobs.open_plan import PlanOpener
 from rushes.stages.registry import load_stages
-from rushes.wiring.workers import incarnation
+from rushes.wiring.incarnation import incarnation
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.scratch import scratch
 from rushes.worker.slot import SlotDeps, TaskFiles, run_stage

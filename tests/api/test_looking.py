@@ -1,12 +1,14 @@
 """Looking over HTTP: lists, one of each, files by range, and problems that say what to do."""
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rushes.estimates.rates import Rate, RateHistory
 from rushes.jobs.maintenance.gc import drop
 from tests.api.kit import Serving, serving, submit, work
 
@@ -229,6 +231,22 @@ def test_steps_and_tasks_tell_how_far_a_job_is(server: Serving) -> None:
     assert server.get(f"/api/v1/jobs/{job.id}/why")[0]["tasks"] == 2
     stages = {s["stage"]: (s["done"], s["total"]) for s in server.get(f"/api/v1/jobs/{job.id}/progress")["stages"]}
     assert stages == {"probe": (1, 1), "develop": (2, 4)}
+
+
+def test_whoever_looks_again_at_a_job_asks_for_its_times_once(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = submit(server.ledger, "film", tasks=4)
+    work(server.ledger, 2)
+    asked, learnt = [], RateHistory.of
+
+    def of(self: RateHistory, stages: Collection[str], machine: str) -> dict[str, list[Rate]]:
+        asked.append(machine)
+        return learnt(self, stages, machine)
+
+    monkeypatch.setattr(RateHistory, "of", of)
+    expected = server.get(f"/api/v1/jobs/{job.id}/progress")["expected"], len(asked)
+    for _ in range(3):
+        assert server.get(f"/api/v1/jobs/{job.id}/progress")["expected"] == expected[0]
+    assert len(asked) == expected[1] > 0
 
 
 def test_steering_follows_the_documents_rules(server: Serving) -> None:

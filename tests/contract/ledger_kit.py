@@ -1,5 +1,6 @@
 """What the contract of the ledger is tried with: backends with a clock that tests move, and small jobs."""
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,12 +8,15 @@ from typing import Protocol
 
 import aws_kit
 import postgres_kit
+from obstore.store import MemoryStore
 
+from rushes.bucket.conditional import ConditionalBucket
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, Need
 from rushes.domain.worker import Incarnation
+from rushes.ledger.bucket import BucketLedger
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
@@ -96,8 +100,33 @@ def _dynamodb(backend: Backend) -> Handle:
     return DynamoLedger(aws_kit.table(folder, clock.wall), clock.now, backend.is_gone, seen)
 
 
+@functools.cache
+def _memory_bucket(_folder: Path) -> ConditionalBucket:
+    return ConditionalBucket(MemoryStore())
+
+
+def _bucket(backend: Backend) -> Handle:
+    """All jobs in one film, so that all that holds for a ledger holds in it; films apart: test_bucket_ledger."""
+    if backend.handles:  # one process holds a film
+        return backend.handles[0]
+    clock = backend.clock
+    me = Incarnation("process", "host", "boot", 1, "1")
+    return BucketLedger(
+        _memory_bucket(backend.folder),
+        backend.folder / "bucket",
+        me,
+        lambda _new: "film",
+        lambda _key: "film",
+        clock=clock.now,
+        wall=clock.wall,
+        ledger_clock=clock.now,
+        is_gone=backend.is_gone,
+    )
+
+
 OPEN: dict[str, Callable[[Backend], Handle]] = {"memory": _memory, "sqlite": _sqlite}
 OPEN["dynamodb"] = _dynamodb
+OPEN["bucket"] = _bucket
 OPEN |= {f"postgres{version}": _postgres(version) for version in postgres_kit.VERSIONS}
 
 

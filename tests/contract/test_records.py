@@ -1,6 +1,7 @@
 """The contract of records: versioned documents by kind, owner and id."""
 
 import contextlib
+import functools
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -10,8 +11,11 @@ from typing import Protocol
 import aws_kit
 import postgres_kit
 import pytest
+from obstore.store import MemoryStore
 
+from rushes.bucket.conditional import ConditionalBucket
 from rushes.domain.errors import NoRoom, StoreAway, WrongHome
+from rushes.records.bucket import BucketRecords
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Conflict, Record, Records
 from rushes.records.postgres import PostgresRecords
@@ -24,10 +28,16 @@ class Handle(Records, Protocol):
     def close(self) -> None: ...
 
 
+@functools.cache
+def _memory_bucket(_folder: Path) -> ConditionalBucket:
+    return ConditionalBucket(MemoryStore())
+
+
 OPEN: dict[str, Callable[[Path], Handle]] = {
     "memory": lambda _: SqliteRecords(Path(":memory:")),
     "sqlite": lambda folder: SqliteRecords(folder / "records.sqlite"),
     "dynamodb": lambda folder: DynamoRecords(aws_kit.table(folder)),
+    "bucket": lambda folder: BucketRecords(_memory_bucket(folder)),
     "postgres18": lambda folder: PostgresRecords(postgres_kit.database(18, folder)),
     "postgres16": lambda folder: PostgresRecords(postgres_kit.database(16, folder)),
 }

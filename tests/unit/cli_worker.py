@@ -5,7 +5,7 @@ from pathlib import Path
 from rushes.domain.task import Failure, Lease
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import Library
-from rushes.wiring.workers import incarnation
+from rushes.wiring.incarnation import incarnation
 
 
 def take(home: Path, n: int = 1) -> tuple[str, tuple[Lease, ...]]:

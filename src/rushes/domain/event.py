@@ -23,6 +23,7 @@ class EventType(StrEnum):
     RESUMED = "resumed"
     CANCELLED = "cancelled"
     PRIORITY = "priority"
+    TAKEN_OVER = "taken_over"  # another machine goes on: the one before did not release the film
     FINISHED = "finished"  # the job reached a final state
     TRUNCATED = "truncated"  # never written: stands for all before `before`, which are no longer kept
     LOG = "log"  # not numbered with the others: a log line, numbered by its worker per (task, fence)

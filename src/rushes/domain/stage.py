@@ -20,9 +20,10 @@ class StageSpec:
 
     `version` changes when the bytes of its outputs change. `needs` names stages, or one output of a stage
     (`develop.frames`): a chunk task needs the same chunk of a chunked stage and the whole of a whole-video stage; a
-    whole-video task needs every chunk. `output_options` lists, for an output that only some options change, these.
-    `models` names the capabilities whose model is part of the result key; `infers` names the outputs for which a
-    stage asks an engine that needs no model of the manifest. `opens_plan` is true of probe alone.
+    whole-video task needs every chunk. `limits` names the options that a request may set: with the least and the most
+    of a number, or the words allowed (none: any short text). `output_options` lists, for an output that only some
+    options change, these. `models` names the capabilities whose model is part of the result key; `infers` names the
+    outputs for which a stage asks an engine that needs no model of the manifest. `opens_plan` is true of probe alone.
     `intermediate` names outputs that only other stages read: gc may delete them once the job is done.
     `per_job` is true of a stage whose published names hold the id of the job: its results belong to that job alone.
     `expiring` names outputs made on request: gc may delete them after `clip_days`.
@@ -35,6 +36,7 @@ class StageSpec:
     needs: tuple[str, ...] = ()
     lane: str = "cpu"
     options: Mapping[str, JSON] = field(default_factory=dict)
+    limits: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
     output_options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     models: tuple[str, ...] = ()
     infers: tuple[str, ...] = ()

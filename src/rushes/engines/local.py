@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from rushes.domain.errors import ModelMissing
 from rushes.engines.images import pixels
+from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import DecodingOptions, Detection, Face, Pcm, Pictures, TextLine, Transcription
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
-_TESSERACT = "tesseract"  # a command on the PATH: it has no weights in the store
 
 
 class LocalEngine:
@@ -51,7 +51,7 @@ class LocalEngine:
         self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
     ) -> list[Sequence[TextLine]]:
         """The lines of text in each picture."""
-        if model == _TESSERACT:
+        if model == TESSERACT:
             with self._lock:
                 command = self._import("nets.tesseract").Tesseract()
                 return [command.read(picture, languages) for picture in map(pixels, pictures)]

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
@@ -23,6 +23,7 @@ FIRST_SPREAD, FIRST_FILMS = 0.25, 2.0  # what is assumed before films were compa
 _LEAST_VOICED = 0.5  # seconds of speech below which a time says nothing about transcription
 _APART = 1.5  # two tasks tell a slope if one is this much larger
 _TICK = 0.01  # seconds: what is quicker than that is all the same
+_LIKE = 0.3  # a film of a picture 1.35 times as large (exp of this) says about a third as much
 _SLOPES = 10  # that make a line; with fewer, time is proportional to work
 
 # Seconds per second of film (of 1080p, or of speech) on two cores without a GPU: said before anything was measured.
@@ -85,12 +86,25 @@ class StageCost:
 
 
 @dataclass(frozen=True, slots=True)
+class FilmError:
+    """How far a film lay off the sum of its tasks' usual times."""
+
+    pixels: int
+    log: float  # of what it took by what was said
+
+
+@dataclass(frozen=True, slots=True)
 class CostModel:
     """The costs of some stages, and the spread (the standard deviation of the logarithm) of whole films around them."""
 
     stages: Mapping[str, StageCost]
     spread: float
-    scale: float = 1.0  # films took this much longer than the sum of their tasks' usual times
+    films: Sequence[FilmError] = ()
+    scale: float = 1.0  # films of this picture size took so much longer than the sum of their tasks' usual times
+
+    def for_size(self, pixels: int) -> "CostModel":
+        """The same for films of a picture size."""
+        return replace(self, scale=math.exp(_usual_error(self.films, pixels)))
 
     def seconds(self, stage: str, media_seconds: float, footage: Footage) -> float:
         """What a task takes; nothing if nothing is known of its stage."""
@@ -104,16 +118,22 @@ class CostModel:
 
 
 def cost_model(history: Mapping[str, Sequence[Rate]], specs: Mapping[str, StageSpec], profile: str) -> CostModel:
-    """Fit the stages, then see how far the films that they were fitted to lie off."""
+    """Fit the stages, then see how far films lie off, each beside the others."""
     history = {s: [r for r in rates if not specs[s].models or r.profile == profile] for s, rates in history.items()}
     stages = {stage: _stage_cost(specs[stage], rates) for stage, rates in history.items()}
     known = {stage: cost for stage, cost in stages.items() if cost}
-    logs = [math.log(ratio) for ratio in _ratios(history, known)]
-    scale = math.exp(median(logs)) if len(logs) >= ENOUGH else 1.0
-    off = sum((each - math.log(scale)) ** 2 for each in logs)
-    spread = math.sqrt((FIRST_FILMS * FIRST_SPREAD**2 + off) / (FIRST_FILMS + len(logs)))
+    films = list(_errors(history, known))
+    others = [films[:n] + films[n + 1 :] for n in range(len(films))]
+    off = sum((film.log - _usual_error(rest, film.pixels)) ** 2 for film, rest in zip(films, others, strict=True))
+    spread = math.sqrt((FIRST_FILMS * FIRST_SPREAD**2 + off) / (FIRST_FILMS + len(films)))
     guessed = any(not cost.measured for cost in known.values())
-    return CostModel(known, max(spread, UNKNOWN_SPREAD) if guessed else spread, scale)
+    return CostModel(known, max(spread, UNKNOWN_SPREAD) if guessed else spread, films)
+
+
+def _usual_error(films: Sequence[FilmError], pixels: int) -> float:
+    """The mean of films of about this picture size, and of one that was as said."""
+    weights = [math.exp(-abs(math.log(max(1, film.pixels) / max(1, pixels))) / _LIKE) for film in films]
+    return sum(weight * film.log for weight, film in zip(weights, films, strict=True)) / (1.0 + sum(weights))
 
 
 def _stage_cost(spec: StageSpec, rates: Sequence[Rate]) -> StageCost | None:
@@ -159,11 +179,10 @@ def _fit(points: Sequence[tuple[float, float]]) -> LinearCost:
     return LinearCost(max(0.0, median(seconds - slope * work for work, seconds in points)), slope)
 
 
-def _ratios(history: Mapping[str, Sequence[Rate]], costs: Mapping[str, StageCost]) -> Iterable[float]:
-    """For each film, what its tasks took against what the fit says."""
+def _errors(history: Mapping[str, Sequence[Rate]], costs: Mapping[str, StageCost]) -> Iterable[FilmError]:
     rates = [rate for stage in costs for rate in history[stage]]
     for some in grouped(rates, lambda rate: parse_task_id(rate.task)[0]).values():
         took = sum(rate.seconds for rate in some)
         said = sum(costs[rate.stage].seconds(rate.media_seconds, Footage(rate.pixels)) for rate in some)
         if took > 0 and said > 0:
-            yield took / said
+            yield FilmError(some[0].pixels, math.log(took / said))

@@ -149,6 +149,7 @@ def _planned(home: Home, spec: JobSpec, facts: VideoFacts) -> list[PlannedWork]:
 def _film_cost(
     home: Home, model: CostModel, stages: Iterable[str], tasks: Sequence[PlannedWork], film: Footage
 ) -> FilmCost:
+    model = model.for_size(film.pixels)
     seconds = {t.id: model.seconds(t.stage, t.media_seconds, film) for t in tasks}
     known = [stage for stage in stages if stage in model.stages]
     each = {stage: sum(seconds[t.id] for t in tasks if t.stage == stage) for stage in known}

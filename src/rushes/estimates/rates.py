@@ -15,7 +15,7 @@ from rushes.domain.errors import DamagedBlob, NotFound
 from rushes.domain.event import Event, EventType
 from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
-from rushes.domain.keys import short
+from rushes.domain.keys import parse_task_id, short
 from rushes.domain.task import Task
 from rushes.domain.worker import machine_of
 from rushes.ledger.pages import all_events, tasks_by_id
@@ -23,7 +23,8 @@ from rushes.ledger.port import Ledger
 from rushes.records.port import Conflict, Record, Records
 
 KIND = "rates"  # records of this kind: id = of stage and machine, doc = {"tasks": [...]}; one more keeps the cursor
-NEWEST_TASKS = 100  # of one stage on one kind of machine: enough for a ninetieth percentile
+NEWEST_TASKS = 100  # of one stage on one kind of machine
+OF_A_FILM = 4  # of these: chunks of one film are alike, and a long one would drive out all others
 NEWEST_JOBS = 200  # that are read at a time: older ones say less about this machine
 _CURSOR = "cursor"
 
@@ -59,7 +60,7 @@ class RateHistory:
         ids = {stage: (_id(stage, machine), _id(stage, "")) for stage in stages}
         found = self.records.get_many(KIND, self.owner, {id for pair in ids.values() for id in pair})
         known = {id: _read(record) for id, record in found.items()}
-        return {stage: _newest(r for id in pair for r in known.get(id, ())) for stage, pair in ids.items()}
+        return {stage: newest(r for id in pair for r in known.get(id, ())) for stage, pair in ids.items()}
 
     def learn(self) -> None:
         """Read the jobs that changed since the last time; of two processes that do so at once, one wins."""
@@ -104,8 +105,8 @@ class RateHistory:
         before = self.records.get(KIND, self.owner, id)
         known = {rate.task: rate for rate in (_read(before) if before else ())}
         new = {found[0].task: found for found in learnt if found[0].task not in known}
-        newest = _newest([*known.values(), *(rate for rate, _, _ in new.values())])
-        kept = [self._with_results(*new[rate.task]) if rate.task in new else rate for rate in newest]
+        latest = newest([*known.values(), *(rate for rate, _, _ in new.values())])
+        kept = [self._with_results(*new[rate.task]) if rate.task in new else rate for rate in latest]
         doc = {"tasks": [asdict(rate) for rate in kept]}
         self.records.put(KIND, self.owner, id, doc, before.version if before else 0)
 
@@ -133,8 +134,14 @@ def _rate(job: Job, task: Task, event: Event) -> Rate:
     )
 
 
-def _newest(rates: Iterable[Rate]) -> list[Rate]:
-    return sorted(rates, key=lambda rate: (rate.at, rate.task), reverse=True)[:NEWEST_TASKS]
+def newest(rates: Iterable[Rate]) -> list[Rate]:
+    """The rates that count, newest first: a few of each film."""
+    films = grouped(sorted(rates, key=_age, reverse=True), lambda rate: parse_task_id(rate.task)[0])
+    return sorted((rate for some in films.values() for rate in some[:OF_A_FILM]), key=_age, reverse=True)[:NEWEST_TASKS]
+
+
+def _age(rate: Rate) -> tuple[str, str]:
+    return rate.at, rate.task
 
 
 def _read(record: Record) -> list[Rate]:

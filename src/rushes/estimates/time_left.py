@@ -63,8 +63,8 @@ class LearntTimes:
 
     def _film(self, job: Job, work: Mapping[str, tuple[PlannedWork, float]], measured: Measured) -> _Film:
         if job.id not in self._films:
-            spec = JobSpec.from_text(job.payload)
-            film = _Film(self._model(spec.stages, spec.profile), Footage.of_job(job), 0.0)
+            spec, footage = JobSpec.from_text(job.payload), Footage.of_job(job)
+            film = _Film(self._model(spec.stages, spec.profile).for_size(footage.pixels), footage, 0.0)
             open_seconds = sum(_seconds(film, item) for item, _ in work.values())
             done = sum(seconds for took in measured.values() for _, seconds in took)
             self._films[job.id] = replace(film, whole=open_seconds + done)

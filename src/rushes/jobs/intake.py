@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import Refused, RushesError
@@ -20,6 +20,7 @@ from rushes.jobs.needed_models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
 from rushes.jobs.submit import request_id_of, submit
 from rushes.ledger.pages import all_tasks
+from rushes.plan.options import StageOptions, check_options, merge_options, parse_options
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
 from rushes.settings import STUB, inference_of
@@ -45,7 +46,8 @@ class JobRequest:
     priority: int = 0
     again: int = 0  # a take number: recomputes although the results are there
     trial: bool = False  # only a few seconds from the middle, to learn how fast this machine is
-    options: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    options: StageOptions = field(default_factory=dict)
+    stage_options: StageOptions = field(default_factory=dict)  # as people wrote them, not checked yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,9 @@ def take_in(
 
 def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
     """The models that a request needs and that are not on this machine."""
-    lacks = missing_by_stage(home, _stages(home, wanted), wanted.profile or home.settings.profile)
+    stages = _stages(home, wanted)
+    models = _models(home, stages, wanted, _options(home, wanted, stages))
+    lacks = missing_by_stage(home, stages, wanted.profile or home.settings.profile, models)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
 
@@ -142,12 +146,13 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     stages = _stages(home, wanted)
     _check_language(wanted.language)
     seconds, size = _chunk(home, wanted)
+    options = _options(home, wanted, stages)
     return JobSpec(
         owner=home.owner,
         source=home.seen_by(below(source, home.originals)),
         stages=stages,
-        options=_options(home, wanted, stages),
-        models=_models(home, stages, wanted),
+        options=options,
+        models=_models(home, stages, wanted, options),
         profile=wanted.profile or home.settings.profile,
         chunk_seconds=seconds,
         chunk_bytes=size,
@@ -188,14 +193,17 @@ def _stub(home: Home, stages: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
+def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest, options: StageOptions) -> dict[str, str]:
     profile = wanted.profile or home.settings.profile
     capabilities = sorted({capability for stage in stages for capability in home.specs[stage].models})
-    return {capability: model_question(home, capability, profile) for capability in capabilities}
+    engine = options.get("read_text", {}).get("engine")
+    named = {"text": str(engine)} if engine and "text" in capabilities else {}
+    return {c: named.get(c) or model_question(home, c, profile) for c in capabilities}
 
 
 def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
-    options = {stage: dict(values) for stage, values in wanted.options.items()}
+    asked = merge_options(parse_options(home.settings.options.split()), wanted.stage_options)
+    options = merge_options(wanted.options, check_options(asked, home.specs))
     options.setdefault("probe", {}).update(max_pixels=home.settings.max_pixels, max_hours=home.settings.max_hours)
     for stage in stages:
         if "profile" in home.specs[stage].options:

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rushes.domain.job import Job
-from rushes.engines.models.manifest import Model
+from rushes.engines.models.manifest import TESSERACT, Model
 from rushes.engines.models.speech import speech_model, speech_models
 from rushes.home import Home
 from rushes.jobs.why import Reason, WaitReason
 from rushes.plan.planner import JobSpec
 from rushes.settings import LOCAL, inference_of, own_model
-
-INSTALLED = "tesseract"  # reads text without weights of ours
 
 
 def model_question(home: Home, capability: str, profile: str) -> str:
@@ -25,7 +23,7 @@ def model_question(home: Home, capability: str, profile: str) -> str:
     if capability == "speech":
         return speech_model(profile, home.models, own)
     if own:
-        return own if own == INSTALLED else home.models.name_of(home.models.find(own))
+        return own if own == TESSERACT else home.models.name_of(home.models.find(own))
     return "+".join(model.name for model in _of_profile(home, capability, profile))
 
 
@@ -37,11 +35,17 @@ def required_models(home: Home, capability: str, profile: str) -> tuple[Model, .
     return () if own else _of_profile(home, capability, profile)
 
 
-def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
-    """The ids of models that these stages ask for and that are not here, by stage; none where they run elsewhere."""
+def missing_by_stage(
+    home: Home, stages: Iterable[str], profile: str, models: Mapping[str, str]
+) -> Mapping[str, tuple[str, ...]]:
+    """The ids of models that these stages ask for and that are not here, by stage; none where they run elsewhere.
+
+    `models` as a job names them.
+    """
     present = {kept.model.id for kept in home.models.ls() if kept.present}
+    own = {capability for capability, model in models.items() if model == TESSERACT}
     here = (stage for stage in stages if stage in home.specs and inference_of(home.settings, stage)[0] == LOCAL)
-    needed = {stage: home.specs[stage].models for stage in here}
+    needed = {stage: [c for c in home.specs[stage].models if c not in own] for stage in here}
     lacks = {
         stage: tuple(m.id for c in capabilities for m in required_models(home, c, profile) if m.id not in present)
         for stage, capabilities in needed.items()
@@ -53,7 +57,7 @@ def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping
 def explain_missing_models(home: Home, job: Job, reasons: Sequence[WaitReason]) -> tuple[WaitReason, ...]:
     """Why tasks of a job do not run, where it is for want of a model."""
     spec = JobSpec.from_text(job.payload)
-    lacks = missing_by_stage(home, set(spec.stages) - {*spec.stub}, spec.profile)
+    lacks = missing_by_stage(home, set(spec.stages) - {*spec.stub}, spec.profile, spec.models)
     return tuple(_missing_model(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
 
 

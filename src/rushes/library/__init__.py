@@ -14,6 +14,7 @@ from rushes.annotations.people import People
 from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
 from rushes.domain.job import Job
+from rushes.domain.keys import JSON
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, FilmCost, estimate, forecast, job_estimate
 from rushes.files import local_path
@@ -31,6 +32,7 @@ from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabular
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
 from rushes.library.work.progress import RunProgress, RunReport
+from rushes.plan.options import parse_options
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, is_named, list_settings, load, named_home
 from rushes.uploads.bucket_puts import BucketPuts
@@ -44,7 +46,7 @@ from rushes.wiring.setup import folder_blobs, needed
 
 __all__ = ["RECIPES", "Clip", "Estimate", "GcProgress", "IntakeResult", "JobRequest", "Library", "ModelStatus",
            "RunReport", "Selection", "SettingValue", "SignedPart", "Upload", "UploadBusy", "UploadWriter", "Uploads",
-           "VerifyProgress", "VerifyReport", "needed", "version"]  # fmt: skip
+           "VerifyProgress", "VerifyReport", "needed", "parse_options", "version"]  # fmt: skip
 
 Place = str | Path
 Places = Iterable[Place]
@@ -63,13 +65,16 @@ class Library:
         named: bool | None = None,
         options: Options = NO_OPTIONS,
         process: str = "library",
+        places: Places = (),
     ) -> None:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library.
+
+        Where none is named or found, `places` in one bucket have their home there.
 
         One that was not `named` by a person must be trusted if its settings reach out or let others in.
         `process` is what a server of the home calls this process where it lists its clients.
         """
-        folder = find_home(Path.cwd(), home)
+        folder = find_home(Path.cwd(), home, map(str, places))
         named = is_named(home) if named is None else named
         self.home: Home = open_home(
             folder, create=create, take_over=take_over, named=named, options=options, process=process
@@ -241,6 +246,11 @@ class Library:
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """What can be wanted of a film: the stages of each recipe."""
         return {name: stages_of(name, self.home.specs) for name in RECIPES}
+
+    def stage_options(self) -> dict[str, dict[str, JSON]]:
+        """What a request may set of each stage, with the defaults."""
+        specs = self.home.specs.items()
+        return {name: {option: spec.options[option] for option in spec.limits} for name, spec in specs if spec.limits}
 
     def forecast(self, recipe: str, seconds: float, pixels: tuple[int, int]) -> FilmCost:
         """How long so many seconds of film would take on this machine."""

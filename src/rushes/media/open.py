@@ -171,6 +171,14 @@ def create_file(path: Path, options: dict[str, str]) -> OutputContainer:
     return av.open(f"file:{path.absolute()}", mode="w", format="mp4", options={"fflags": "+bitexact", **options})
 
 
+def create_segments(playlist: Path, pattern: Path) -> OutputContainer:
+    """A new HLS playlist and its transport stream, which is cut at every key frame; `pattern` names the files."""
+    options = {"hls_time": "0", "hls_list_size": "0", "hls_playlist_type": "vod", "hls_segment_type": "mpegts"}
+    options |= {"hls_flags": "independent_segments", "hls_segment_filename": str(pattern.absolute())}
+    flags = {"fflags": "+bitexact"}
+    return av.open(f"file:{playlist.absolute()}", mode="w", format="hls", options={**options, **flags})
+
+
 def create_matroska(buffer: BinaryIO) -> OutputContainer:
     """A Matroska in memory: FFmpeg sets some tags of a stream only when it reads this format."""
     return av.open(buffer, mode="w", format="matroska", options={"fflags": "+bitexact"})

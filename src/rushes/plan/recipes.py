@@ -11,7 +11,7 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
     "searchable": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript", *_SEEN),
     "subtitles": ("probe", "audio", "transcribe", "transcript"),
     "analyse": ("probe", "develop", "audio", "shots", "transcribe", "transcript", *_SEEN),
-    "text": ("probe", "develop", "playlist", "read_text", "segments"),
+    "text": ("probe", "develop", "playlist", "stills", "read_text", "segments"),
     "3d": ("probe", "develop", "shots", *_STEREO),
     "everything": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript", *_SEEN, *_STEREO),
 }

@@ -9,7 +9,7 @@ from typing import Any
 from rushes.domain.errors import WrongHome
 from rushes.records.port import Record
 from rushes.records.sql import CHANGES, SqlRecords, record_of
-from rushes.sqlite.file import SqliteFile, run_script, whole
+from rushes.sqlite.file import SqliteFile, run_script, translate_errors, whole
 from rushes.statements import statements
 
 SCHEMA = 1
@@ -27,6 +27,18 @@ class SqliteRecords(SqlRecords):
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
         rows = self._ask("changed", after=int(cursor or 0), limit=CHANGES)
         return tuple(map(record_of, rows)), str(rows[-1][6]) if rows else cursor
+
+    # Beside the port: a copy in memory
+    def dump(self) -> bytes:
+        """All of it as one file."""
+        with self._file.read() as db:
+            return db.serialize()
+
+    def load(self, data: bytes) -> None:
+        """What `dump` gave, instead of all that is here."""
+        with translate_errors("records"):
+            self._file.db.deserialize(data)
+            _create(self._file.db)
 
     def _ask(self, name: str, verb: str = "", /, **values: object) -> list[tuple[Any, ...]]:
         with self._file.write(verb) if verb else self._file.read() as db:

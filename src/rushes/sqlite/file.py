@@ -13,6 +13,7 @@ from rushes.files import open_private, replacing
 from rushes.telemetry import effect
 
 BUSY_SECONDS = 5.0
+MEMORY = ":memory:"  # no file at all
 DURABLE = ("synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY")
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _AWAY = frozenset(
@@ -71,8 +72,9 @@ def connect(path: Path, settings: Sequence[str]) -> sqlite3.Connection:
 
     SQLite gives its logs the mode of the file, which is the owner's alone.
     """
-    with contextlib.suppress(OSError):  # it is there, or SQLite says what is wrong
-        os.close(open_private(path, os.O_RDWR | os.O_EXCL))
+    if str(path) != MEMORY:
+        with contextlib.suppress(OSError):  # it is there, or SQLite says what is wrong
+            os.close(open_private(path, os.O_RDWR | os.O_EXCL))
     db = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
     )

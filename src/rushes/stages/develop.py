@@ -1,9 +1,12 @@
 """Develop: one pass of the decoder over a chunk makes the proxy piece, the frame pack and the cut metrics."""
 
 import hashlib
+from fractions import Fraction
+from pathlib import Path
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
+from rushes.domain.video import VideoTrack
 from rushes.media.developing.cut_metrics import CutMetricsRecorder
 from rushes.media.developing.frame_pack import FramePackWriter
 from rushes.media.developing.proxy import ProxyWriter
@@ -21,8 +24,9 @@ class Develop:
         Scope.CHUNK,
         ("proxy", "frames", "metrics"),
         needs=("probe",),
-        options={"height": 720, "crf": 23},
-        output_options={"frames": (), "metrics": ()},
+        options={"height": 720, "crf": 23, "target_fps": 10.0, "dedupe_threshold": 0.95},
+        limits={"height": (144, 2160), "crf": (10, 40), "target_fps": (0.1, 60.0), "dedupe_threshold": (0.0, 1.0)},
+        output_options={"proxy": ("height", "crf"), "frames": ("target_fps", "dedupe_threshold"), "metrics": ()},
         reads_source=True,
     )
 
@@ -54,7 +58,7 @@ class _Makers:
         height, crf = int(work.options["height"]), int(work.options["crf"])
         wanted = work.wanted
         self._metrics = CutMetricsRecorder(track) if "metrics" in wanted else None
-        self._pack = FramePackWriter(self._frames, track) if "frames" in wanted else None
+        self._pack = _pack_writer(work, self._frames, track) if "frames" in wanted else None
         self._proxy = ProxyWriter(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
 
     def sinks(self) -> list[Sink]:
@@ -85,6 +89,11 @@ class _Makers:
             metrics = self._metrics.finish()
             self._work.save("metrics", "metrics.bin", metrics.to_bytes(), "application/octet-stream")
             self._work.count("metrics", len(metrics.pts))
+
+
+def _pack_writer(work: Work, path: Path, track: VideoTrack) -> FramePackWriter:
+    period = 1 / Fraction(str(work.options["target_fps"]))
+    return FramePackWriter(path, track, period, float(work.options["dedupe_threshold"]))
 
 
 def _note_damage(work: Work, times: list[int]) -> None:

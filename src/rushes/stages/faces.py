@@ -23,6 +23,7 @@ class Faces:
         ("faces",),
         FRAMES,
         options={"profile": "balanced", "min_confidence": 0.85},
+        limits={"min_confidence": (0.0, 1.0)},
         models=("faces",),
     )
 

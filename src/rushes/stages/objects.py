@@ -9,7 +9,14 @@ class Objects:
     """Detects objects frame by frame."""
 
     spec = StageSpec(
-        "objects", 1, Scope.CHUNK, ("objects",), FRAMES, options={"min_confidence": 0.4}, models=("objects",)
+        "objects",
+        1,
+        Scope.CHUNK,
+        ("objects",),
+        FRAMES,
+        options={"min_confidence": 0.4},
+        limits={"min_confidence": (0.0, 1.0)},
+        models=("objects",),
     )
 
     def run(self, work: Work) -> None:

@@ -14,7 +14,14 @@ class Places:
     """Classifies the scene frame by frame; `unknown` where no class is likely enough."""
 
     spec = StageSpec(
-        "places", 1, Scope.CHUNK, ("places",), FRAMES, options={"min_confidence": 0.3, "top_k": 5}, models=("places",)
+        "places",
+        1,
+        Scope.CHUNK,
+        ("places",),
+        FRAMES,
+        options={"min_confidence": 0.3, "top_k": 5},
+        limits={"min_confidence": (0.0, 1.0), "top_k": (1, 365)},
+        models=("places",),
     )
 
     def run(self, work: Work) -> None:

@@ -1,7 +1,7 @@
 """Playlist: the proxy as players want it, the picture that stands for the film, and small ones to seek by."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.developing import hls, trickplay
+from rushes.media.developing import hls, transport_stream, trickplay
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.media.developing.hls import SegmentIndex
 from rushes.stages.port import Input, Work
@@ -13,13 +13,20 @@ class Playlist:
     """Joins the pieces of all chunks and the sound by naming them; no bytes are copied."""
 
     spec = StageSpec(
-        "playlist", 2, Scope.VIDEO, ("hls", "poster", "trickplay"), needs=("probe", "develop", "audio.sound")
+        "playlist",
+        2,
+        Scope.VIDEO,
+        ("hls", "poster", "trickplay"),
+        needs=("probe", "develop", "audio.sound"),
+        options={"segments": "fmp4"},
+        limits={"segments": ("fmp4", "ts")},
+        output_options={"hls": ("segments",), "poster": (), "trickplay": ()},
     )
 
     def run(self, work: Work) -> None:
         """Save the playlists (index, video, audio), poster.jpg and the sheets under the names that people know."""
         if "hls" in work.wanted:
-            _save_hls(work)
+            (_save_transport_stream if work.options["segments"] == "ts" else _save_hls)(work)
         if "poster" in work.wanted:
             _save_poster(work)
         if "trickplay" in work.wanted:
@@ -44,6 +51,17 @@ def _save_hls(work: Work) -> None:
     for name, text in texts.items():
         work.save("hls", name, text.encode(), _PLAYLIST, f"{folder}/{name}")
     work.note("hls", origin_us=_origin_us(video or audio))
+
+
+def _save_transport_stream(work: Work) -> None:
+    """The same picture and sound as one MPEG transport stream, cut into files: for players that know no fMP4."""
+    folder, pieces = f"videos/proxy/{work.video}", [p for p in work.inputs("develop", "proxy") if p.manifest.artifacts]
+    sounds = [s.path("sound.mp4") for s in work.inputs("audio", "sound") if s.manifest.artifacts]
+    made = transport_stream.write(work.scratch / "ts", [p.path("piece.mp4") for p in pieces], sounds)
+    for file in made:
+        kind = _PLAYLIST if file.suffix == ".m3u8" else "video/mp2t"
+        work.save("hls", file.name, file, kind, f"{folder}/{file.name}")
+    work.count("hls", 0)
 
 
 def _part(work: Work, source: Input, artifact: str, name: str) -> hls.RenditionFile:

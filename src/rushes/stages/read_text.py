@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
-from rushes.engines.models.vision import input_side, language_of
+from rushes.engines.models.manifest import TESSERACT
+from rushes.engines.models.vision import input_side
+from rushes.engines.nets.text_language import language_of
 from rushes.engines.port import TextLine
 from rushes.stages.port import Work
 from rushes.stages.vision.samples import FRAMES, SampledFrame, bounding_box, relative_points, sampled_frames
@@ -17,11 +19,12 @@ class ReadText:
 
     spec = StageSpec(
         "read_text",
-        1,
+        2,
         Scope.CHUNK,
         ("lines",),
         FRAMES,
-        options={"profile": "balanced", "languages": ["en"], "min_confidence": 0.6},
+        options={"profile": "balanced", "languages": ["en"], "min_confidence": 0.6, "engine": ""},
+        limits={"languages": (), "min_confidence": (0.0, 1.0), "engine": ("", TESSERACT)},
         models=("text",),
     )
 

@@ -24,12 +24,13 @@ from rushes.stages.read_text import ReadText
 from rushes.stages.segments import Segments
 from rushes.stages.shots import Shots
 from rushes.stages.stereo import Stereo
+from rushes.stages.stills import Stills
 from rushes.stages.transcribe import Transcribe
 from rushes.stages.transcript import Transcript
 
 _BUILT_IN: tuple[Stage, ...] = (
     *(Probe(), Develop(), Playlist(), Shots(), Audio(), Transcribe(), Transcript()),
-    *(ReadText(), Segments(), Objects(), Faces(), Places(), Clip()),
+    *(Stills(), ReadText(), Segments(), Objects(), Faces(), Places(), Clip()),
     *(Preview(), Depth(), DepthGrade(), Stereo(), Join()),
 )
 GROUP = "rushes.stages"

@@ -29,7 +29,8 @@ KINDS = {"speech": "Speech", "text": "Text on screen", "object": "Objects", "fac
          "place": "Places", "entity": "Numbers and links", "shot": "Shots", "name": "Video names"}  # fmt: skip
 STAGE_NAMES = {"probe": "check file", "develop": "make preview", "playlist": "join preview", "audio": "extract sound",
                "shots": "find shots", "transcribe": "transcribe", "transcript": "join transcript",
-               "read_text": "read text", "segments": "merge text", "objects": "find objects", "faces": "find faces",
+               "stills": "save frames", "read_text": "read text", "segments": "merge text",
+               "objects": "find objects", "faces": "find faces",
                "places": "recognise places", "clip": "cut clip", "preview": "preview 3D", "depth": "estimate depth",
                "grade": "set depth", "stereo": "make 3D", "join": "join 3D"}  # fmt: skip
 RECIPE_NAMES = {"searchable": "Full", "subtitles": "Subtitles", "text": "Text on screen", "analyse": "Search only",

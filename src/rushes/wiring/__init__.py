@@ -7,9 +7,10 @@ from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import has_raw_password
 from rushes.home import Home, Stores
 from rushes.settings import NO_OPTIONS, Options, Settings, load
+from rushes.wiring.incarnation import incarnation
 from rushes.wiring.setup import needed
 
-_POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
+_POSTGRES, _DYNAMODB, _BUCKET = ("postgres://", "postgresql://"), "dynamodb://", "s3://"
 
 
 def open_home(
@@ -57,4 +58,9 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False, proces
         with needed("aws"):
             from rushes.wiring.aws import AwsSetup
         return AwsSetup(settings, home)
-    raise Refused(f"there is no store {settings.store!r}", "Known are postgres://... and dynamodb://table.")
+    if settings.store.startswith(_BUCKET):
+        with needed("s3"):
+            from rushes.wiring.bucket import BucketSetup
+        return BucketSetup(settings, home, incarnation((), 0, settings.owner))
+    hint = "Known are postgres://..., dynamodb://table and s3://bucket/prefix."
+    raise Refused(f"there is no store {settings.store!r}", hint)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from rushes.engines.models.manifest import TESSERACT
 from rushes.home import Home, version
 from rushes.settings import Settings, models_folder
 from rushes.wiring.engines import StageServices, own_models, worker_engine
@@ -17,7 +18,6 @@ from rushes.worker.child import ChildDeps
 from rushes.worker.sandbox import OFF, Confinement
 from rushes.worker.sandbox.environment import reduced
 
-_TESSERACT = "tesseract"
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")  # start programs that have libraries
 _TESSERACT_DATA = "/usr/share"
 
@@ -59,7 +59,7 @@ def slot_process(home: Home, threads: int) -> ChildDeps:
 
 def confinement_of(s: Settings) -> Confinement:
     """What a slot may have."""
-    tesseract = [found] if s.text_model == _TESSERACT and (found := shutil.which(_TESSERACT)) else []
+    tesseract = [found] if (found := shutil.which(TESSERACT)) else []  # a request may ask for it
     read = [str(models_folder(s)), *(path for path in own_models(s) if Path(path).is_absolute())]
     return Confinement(
         mode=s.sandbox,

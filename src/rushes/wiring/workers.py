@@ -1,40 +1,20 @@
 """A home becomes a worker: its limits, and the ports that it works with."""
 
 import os
-import platform
-import secrets
 from collections.abc import Callable, Sequence
 
 from rushes.domain.errors import SandboxMissing
-from rushes.domain.worker import NOW, Incarnation, lanes_at, worker_id
-from rushes.home import Home, machine, version
+from rushes.domain.worker import NOW, lanes_at
+from rushes.home import Home
 from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
-from rushes.ledger.clock import boot_id
-from rushes.ledger.process import host_id, process_start
+from rushes.wiring.incarnation import incarnation
 from rushes.wiring.slots import slot_process
 from rushes.worker import core
 from rushes.worker.sandbox import REQUIRE
 from rushes.worker.sandbox.report import missing_layers
 from rushes.worker.shell import Shell, WorkerDeps
 from rushes.worker.task_filter import TaskFilter
-
-
-def incarnation(lanes: Sequence[str], slots: int, owner: str) -> Incarnation:
-    """A new incarnation of a worker in this process: host + boot + random, never used again."""
-    host, boot = platform.node() or "localhost", boot_id()
-    return Incarnation(
-        id=worker_id(machine(), host, boot, secrets.token_hex(4)),
-        host=host_id(),
-        boot=boot,
-        pid=os.getpid(),
-        pid_start=process_start() or "",
-        lanes=tuple(lanes),
-        slots=slots,
-        machine=machine(),
-        version=version(),
-        owner=owner,
-    )
 
 
 def worker(

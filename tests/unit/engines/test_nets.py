@@ -144,23 +144,21 @@ def test_missing_weights_and_languages_are_clear_errors(tmp_path: Path, monkeypa
         eyes().read_text("tesseract", [plain()], 960, ["en"])[0]
 
 
-def test_words_of_tesseract_become_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    head = "level page_num block_num par_num line_num word_num left top width height conf text"
-    rows = ["4 1 1 1 1 0 10 20 90 12 -1 ", "5 1 1 1 1 1 10 20 40 12 96 Edited", "5 1 1 1 1 2 60 22 40 12 90 by"]
-    rows += ["5 1 1 1 2 1 10 50 40 12 80 Priya"]
-    command = tmp_path / "tesseract"
-    table = "\n".join("\t".join(row.split(" ")) for row in (head, *rows))
-    command.write_text(f"#!/bin/sh\n/bin/cat >/dev/null\n/bin/cat <<'END'\n{table}\nEND\n")
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    first, second = eyes().read_text("tesseract", [plain()], 960, ["en"])[0]
-    assert (first.text, round(first.confidence, 2), first.corners[0], first.corners[2]) == (
-        "Edited by",
-        0.93,
-        (10, 20),
-        (100, 34),
-    )
-    assert second.text == "Priya"
+def test_tesseract_reads_lines_with_their_places() -> None:
+    found = eyes().read_text("tesseract", [photo("slide.jpg")], 960, ["en", "de"])[0]
+    assert {line.text for line in found} == set(SLIDE)
+    for line in found:
+        assert 0 <= line.confidence <= 1
+        (left, top), _, (right, bottom), _ = line.corners
+        assert 0 <= left < right <= 1280
+        assert 0 <= top < bottom <= 720
+    assert eyes().read_text("tesseract", [plain()], 960, ["eng"])[0] == []
+
+
+def test_data_that_tesseract_lacks_is_a_clear_error() -> None:
+    with pytest.raises(ModelMissing, match="tesseract: ") as caught:
+        eyes().read_text("tesseract", [plain()], 960, ["xx"])
+    assert "languages" in caught.value.advice
 
 
 def test_the_runtime_of_the_nets_keeps_no_number_of_this_machine_to_tell_its_makers(tmp_path: Path) -> None:

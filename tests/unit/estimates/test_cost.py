@@ -76,6 +76,19 @@ def test_the_range_is_as_wide_as_films_were_off() -> None:
         assert model(*films).spread == pytest.approx(spread, rel=0.35)
 
 
+def test_films_of_one_picture_size_are_judged_by_their_like() -> None:
+    slow = [rate(20.0, job=f"slow_{n}", pixels=PIXELS // 2) for n in range(10)]  # by the pixel four times the usual
+    found = model(*[rate(10.0, job=f"usual_{n}") for n in range(30)], *slow)
+    small, full = found.for_size(PIXELS // 2), found.for_size(PIXELS)
+    assert small.seconds("develop", 60.0, Footage(PIXELS // 2)) == pytest.approx(20.0, rel=0.25)
+    assert full.seconds("develop", 60.0, FULL_HD) == pytest.approx(10.0, rel=0.1)
+
+
+def test_the_range_is_as_wide_as_a_film_lies_off_the_others() -> None:
+    two = [rate(5.0, job="job_a"), rate(20.0, job="job_b")]
+    assert model(*two).spread > 0.7, "beside their common mean it would be 0.5"
+
+
 def test_a_range_of_many_films_is_narrower_than_that_of_one() -> None:
     found = CostModel({}, spread=0.4)
     one, many = found.around(100.0), found.around(100.0, films=50)

@@ -62,6 +62,19 @@ def test_only_the_newest_are_kept(studio: Studio, history: RateHistory, monkeypa
     assert [rate.task for rate in kept] == ["job_a.transcribe.00002", "job_a.transcribe.00001"]
 
 
+def test_a_long_film_does_not_drive_out_the_others(
+    studio: Studio, history: RateHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates, "NEWEST_TASKS", 3)
+    monkeypatch.setattr(rates, "OF_A_FILM", 2)
+    for job, chunks in (("job_a", 1), ("job_b", 3)):
+        studio.open(job)
+        for n in range(chunks):
+            studio.chunk(job, n, line("word", n * 60))
+    kept = [rate.task for rate in history.of(["transcribe"], "arm-4")["transcribe"]]
+    assert kept == ["job_b.transcribe.00002", "job_b.transcribe.00001", "job_a.transcribe.00000"]
+
+
 def test_nothing_is_read_again_while_nothing_changes(
     studio: Studio, history: RateHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

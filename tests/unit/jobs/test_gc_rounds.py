@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,6 +228,27 @@ def test_a_verification_that_is_cut_short_reads_nothing_twice(
     report = verify(world.ledger, world.blobs, "me", file=again)
     assert (report.results, report.resumed, len(read)) == (6, 3, 7)
     assert [damage.key for damage in report.damages] == ["a1-clip"], "what the first one found is told as well"
+
+
+def test_a_verification_of_several_pages_of_jobs_reads_each_once(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(5):
+        world.submit(f"{n}", f"a{n}-clip")
+    jobs, pages = world.ledger.jobs, list[str]()
+
+    def two_jobs(*args: Any, **more: Any) -> Any:
+        page = jobs(*args, **{**more, "limit": 2})
+        pages.append(page.cursor)
+        assert len(pages) < 20, "it does not end"
+        return page
+
+    monkeypatch.setattr(world.ledger, "jobs", two_jobs)
+    told: list[VerifyProgress] = []
+    file = WorkFile(tmp_path / "verify.sqlite", "me", 60.0)
+    assert verify(world.ledger, world.blobs, "me", told.append, file=file).results == 5
+    assert [progress.jobs for progress in told] == [1, 2, 3, 4, 5]
+    assert file.number("jobs") == 5
 
 
 def test_the_parts_of_a_verification_are_all_of_it_and_a_sample_is_some(world: World) -> None:

@@ -7,13 +7,14 @@ import pytest
 
 from rushes.blobs.documents import read_document
 from rushes.blobs.port import ByteRange
-from rushes.domain.errors import DamagedBlob
+from rushes.domain.errors import DamagedBlob, Refused
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Draft, Finish, TaskState
+from rushes.home_folder import RESTORING
 from rushes.jobs.maintenance.backup import SEAL, BackupReport, copy
 from rushes.jobs.maintenance.repair import repair, rounds
-from rushes.jobs.maintenance.restore import restore
+from rushes.jobs.maintenance.restore import LEDGER, restore
 from rushes.jobs.maintenance.verify import Damage, find_missing, verify
 from rushes.ledger.memory import MemoryLedger
 from rushes.worker.publish import sweep
@@ -278,6 +279,19 @@ def test_a_restored_home_has_every_name_whose_result_is_there(world: World, tmp_
     restore(tmp_path, tmp_path / "home", lambda _: world.blobs, lambda _: home)
     assert list(home.keys("films/")) == ["films/aa-first.mp4", "films/cc-last.mp4"]
     assert read_document(home, "films/cc-last.mp4") == b"cc-last"
+
+
+def test_a_home_is_not_restored_over_unless_its_own_restore_was_cut_short(world: World, tmp_path: Path) -> None:
+    (tmp_path / SEAL).write_text('{"snapshot": "snapshot-0123456789abcdef", "files": {}}')
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / LEDGER).touch()
+    with pytest.raises(Refused, match="already a home"):
+        restore(tmp_path, home, lambda _: world.blobs, lambda _: MemoryBlobs())
+    (home / RESTORING).touch()
+    world.result("aa-clip")
+    assert restore(tmp_path, home, lambda _: world.blobs, lambda _: MemoryBlobs()) == 2
+    assert not (home / RESTORING).exists()
 
 
 def test_a_manifest_that_a_bucket_cannot_give_back_is_restored(world: World) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import ModelMissing
+from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.intake import JobRequest, job_spec, missing_models
 from rushes.jobs.needed_models import missing_by_stage, model_question, required_models
 from rushes.wiring import open_home
 from tests.unit.vision_films import MEDIA
@@ -32,6 +34,26 @@ def test_tesseract_is_asked_by_its_name(tmp_path: Path, monkeypatch: pytest.Monk
     here = home(tmp_path, monkeypatch, "text", "tesseract")
     assert model_question(here, "text", "balanced") == "tesseract"
     assert model_question(here, "faces", "balanced").startswith("yunet-sface@")
+
+
+def test_a_request_may_ask_for_tesseract_by_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = home(tmp_path, monkeypatch, "text", "")
+    asked = JobRequest(only=("segments",), stage_options={"read_text": {"engine": "tesseract", "languages": ["deu"]}})
+    spec = job_spec(here, Fingerprint("/film.mp4", 1, 1), asked)
+    assert spec.models["text"] == "tesseract"
+    assert spec.options["read_text"] == {"engine": "tesseract", "languages": ["deu"], "profile": "balanced"}
+    assert missing_models(here, asked) == ()
+    assert missing_models(here, JobRequest(only=("segments",))) == ("ppocr-v6-small",)
+
+
+def test_options_of_the_settings_hold_until_a_request_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUSHES_OPTIONS", "develop.target_fps=2 playlist.segments=ts")
+    here = home(tmp_path, monkeypatch, "text", "")
+    asked = JobRequest(recipe="text", stage_options={"develop": {"target_fps": 5}})
+    options = job_spec(here, Fingerprint("/film.mp4", 1, 1), asked).options
+    assert (options["develop"], options["playlist"]) == ({"target_fps": 5.0}, {"segments": "ts"})
 
 
 def test_a_model_of_the_hub_that_is_not_here_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

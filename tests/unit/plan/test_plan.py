@@ -13,7 +13,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.keys import is_name, parse_task_id, task_id
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
-from rushes.plan.grid import grid
+from rushes.plan.grid import grid, trial_grid
 from rushes.plan.planner import JobSpec, first_task, job_facts, needs_of, plan, results_of
 from rushes.plan.recipes import stages_of
 
@@ -80,6 +80,34 @@ def test_large_chunks_are_cut_by_bytes_too() -> None:
     assert len(grid(big, 300, 50 * 2**20)) == 8
 
 
+def test_sound_alone_is_cut_anywhere_and_the_rest_is_the_last_chunk() -> None:
+    facts = replace(film(seconds=150), video=None)
+    seconds = [(s.start // 48000, s.end // 48000) for s in grid(facts, 60)]
+    assert seconds == [(0, 60), (60, 120), (120, 150)]
+
+
+def test_a_key_frame_at_the_very_end_begins_no_chunk() -> None:
+    facts = film(seconds=120)
+    assert facts.video is not None
+    keys = (*facts.video.keys, facts.video.end)
+    assert len(grid(replace(facts, video=replace(facts.video, keys=keys)), 60)) == 2
+
+
+def test_a_trial_is_four_seconds_from_the_middle_for_every_stage() -> None:
+    question, middle = asked(trial=True), trial_grid(film())[0]
+    assert (middle.start, middle.end) == (148 * TICKS, 152 * TICKS)
+    probe = first_task("job_a", question, SPECS["probe"])
+    for draft in plan("job_a", question, film(), SPECS, probe.spec):
+        assert json.loads(draft.spec)["span"] == middle.to_json()
+    whole = plan("job_a", asked(), film(), SPECS, probe.spec)
+    assert {d.stage for d in whole if json.loads(d.spec)["span"] is None} == {
+        "audio",
+        "playlist",
+        "shots",
+        "transcript",
+    }
+
+
 def test_damaged_footage_is_one_chunk() -> None:
     facts = film()
     assert facts.video is not None
@@ -124,6 +152,20 @@ def test_a_join_needs_every_chunk_and_a_chunk_needs_its_own() -> None:
     assert len(json.loads(drafts["job_a.shots"].spec)["inputs"]["develop.metrics"]) == 5
 
 
+def test_a_chunk_reads_what_was_made_of_its_own_chunk_alone() -> None:
+    specs = SPECS | {"looks": StageSpec("looks", 1, Scope.CHUNK, ("seen",), ("develop",))}
+    question = asked(stages=("probe", "develop", "looks"))
+    probe = first_task("job_a", question, SPECS["probe"])
+    drafts = {d.id: d for d in plan("job_a", question, film(), specs, probe.spec)}
+    assert [n.ref for n in drafts["job_a.looks.00002"].needs] == ["job_a.develop.00002"]
+
+
+def test_a_chunk_is_a_minute_unless_it_is_asked_otherwise() -> None:
+    probe = first_task("job_a", asked(), SPECS["probe"])
+    drafts = {d.id: d for d in plan("job_a", asked(), film(), SPECS, probe.spec)}
+    assert json.loads(drafts["job_a.develop.00001"].spec)["span"][0] == 60 * TICKS
+
+
 def test_work_is_ordered_minute_by_minute_after_what_unblocks_it() -> None:
     probe = first_task("job_a", asked(), SPECS["probe"])
     order = [d.id for d in sorted(plan("job_a", asked(), film(), SPECS, probe.spec), key=lambda d: d.order)]
@@ -137,6 +179,15 @@ def test_a_film_that_is_turned_is_listed_as_people_see_it() -> None:
     turned = replace(facts, video=replace(facts.video, width=1920, height=1080, rotation=90))
     shown = json.loads(job_facts(asked(), turned, "a.mp4", 3))
     assert (shown["width"], shown["height"], shown["chunks"]) == (1080, 1920, 3)
+
+
+def test_a_film_is_listed_with_its_rate() -> None:
+    assert json.loads(job_facts(asked(), film(), "a.mp4"))["rate"] == [25, 1]
+
+
+def test_sound_alone_is_listed_without_a_picture() -> None:
+    shown = json.loads(job_facts(asked(), replace(film(), video=None), "a.mp3"))
+    assert (shown["width"], shown["height"], shown["rate"]) == (0, 0, None)
 
 
 def test_only_brings_what_it_needs_and_skip_takes_what_needs_it() -> None:

@@ -37,7 +37,7 @@ NOTED = Path(__file__).parent.with_name("stage_bytes.json")
 STAGES: dict[str, Stage] = {
     s.spec.name: s for s in (Probe(), Develop(), Playlist(), Shots(), Audio(), Transcript(), Segments())
 }
-ELSEWHERE = {"clip", "preview", "grade", "stereo", "join"}  # made on request, or of what a model measured
+ELSEWHERE = {"clip", "preview", "grade", "stereo", "join", "stills"}  # on request, of what a model measured, or copies
 MACHINE = f"{platform.machine()} av {av.__version__}"
 PROMISED = os.environ.get("RUSHES_TEST_PROMISED") == "all"  # the test command installs the libraries of the notes
 

@@ -69,6 +69,28 @@ def test_a_player_sees_every_frame_once_and_at_its_time(name: str, tmp_path: Pat
     assert [float(t) for t, _ in seen] == pytest.approx([float(t + shift) for t, _ in want], abs=1e-4)
 
 
+@pytest.mark.parametrize("name", FILMS)
+def test_a_transport_stream_has_the_same_frames_and_the_sound(name: str, tmp_path: Path) -> None:
+    film = make(tmp_path / name, FILMS[name])
+    work, _ = through_all_stages(film, tmp_path)
+    saved = work.run(Playlist(), wanted=["hls"], options={"segments": "ts"})["hls"]
+    published = [a.publish for a in saved.artifacts]
+    numbered = [f"segment_{n:05d}.ts" for n in range(len(published) - 1)]
+    assert [str(p).rpartition("/")[2] for p in published] == ["index.m3u8", *numbered]
+    (tmp_path / "exported").mkdir()
+    folder = work.export(saved, tmp_path / "exported")
+    with av.open(str(folder / "index.m3u8")) as player:
+        assert bool(player.streams.audio) == bool(work.facts.audio)
+        seen = [(f.time, number_of(f)) for f in player.decode(video=0)]
+    want = [(float(pts * work.facts.video.base), n) for pts, n in decoded(film)] if work.facts.video else []
+    assert [n for _, n in seen] == [n for _, n in want]
+    shift = (seen[0][0] or 0) - want[0][0]
+    assert [t for t, _ in seen] == pytest.approx([t + shift for t, _ in want], abs=1e-4)
+    for segment in numbered:  # each begins with its parameter sets and a key frame: it plays by itself
+        with av.open(str(folder / segment)) as alone:
+            assert next(alone.decode(video=0)).key_frame
+
+
 def test_sound_and_picture_lie_on_one_timeline(tmp_path: Path) -> None:
     film = make(tmp_path / "x.mkv", FILMS["late_picture.mkv"])  # the tone begins at 0, the picture at 1.5 s
     work, saved = through_all_stages(film, tmp_path)

@@ -6,8 +6,9 @@ import pytest
 
 from rushes.domain.observation import Observation, dump
 from rushes.domain.span import Span
-from rushes.engines.models.vision import language_of
-from rushes.stages.vision.text_segments import find_entities, merge_readings
+from rushes.engines.nets.text_language import language_of
+from rushes.stages.vision.entities import find_entities
+from rushes.stages.vision.text_segments import merge_readings, text_hash
 
 MS = Fraction(1, 1000)
 LOW, HIGH = (0.1, 0.8, 0.5, 0.06), (0.1, 0.1, 0.5, 0.06)
@@ -89,25 +90,45 @@ def test_an_observation_that_cannot_be_true_is_never_written() -> None:
             [("18%", "number", "18", "%"), ("$4.2 million", "number", "4200000", "USD")],
         ),
         ("Total: EUR 1,284.50", [("EUR 1,284.50", "number", "1284.50", "EUR")]),
+        ("zusammen 1.284,50 €", [("1.284,50 €", "number", "1284.50", "EUR")]),
         ("3,5 kg für 12 €", [("3,5 kg", "number", "3.5", "kg"), ("12 €", "number", "12", "EUR")]),
         ("-5 °C at 120 km/h", [("-5 °C", "number", "-5", "°C"), ("120 km/h", "number", "120", "km/h")]),
-        ("£2bn", [("£2bn", "number", "2000000000", "GBP")]),
-        ("follow @anna.b, not a@b.org", [("@anna.b", "mention")]),
-        ("#rushes #2025 #day1", [("#rushes", "hashtag"), ("#day1", "hashtag")]),
-        ("see https://example.org/a?b=1#c.", [("https://example.org/a?b=1#c", "url")]),
-        ("www.example.org/rushes?id=77", [("www.example.org/rushes?id=77", "url")]),
-        ("example.com", [("example.com", "url")]),
-        ("well done 👍🏽 👩‍🚀", [("👍🏽", "emoji"), ("👩‍🚀", "emoji")]),
+        ("£2bn, $3m and 5 m", [("£2bn", "number", "2000000000", "GBP"), ("$3m", "number", "3000000", "USD"),
+                               ("5 m", "number", "5", "m")]),
+        ("12.3K likes, 1 284 000 views", [("12.3K", "number", "12300"), ("1 284 000", "number", "1284000")]),
+        ("1,284,000 of 1.500.000", [("1,284,000", "number", "1284000"), ("1.500.000", "number", "1500000")]),
+        ("follow @Anna.B, not a@b.org", [("@Anna.B", "mention", "@anna.b")]),
+        ("#Rushes #2025 #day1", [("#Rushes", "hashtag", "#rushes"), ("#2025", "hashtag", "#2025"),
+                                 ("#day1", "hashtag", "#day1")]),
+        ("see HTTPS://Example.org/A?b=1#c.", [("HTTPS://Example.org/A?b=1#c", "url", "https://example.org/A?b=1#c")]),
+        ("www.example.org/rushes?id=77", [("www.example.org/rushes?id=77", "url", "www.example.org/rushes?id=77")]),
+        ("Example.com/", [("Example.com/", "url", "example.com")]),
+        ("well done 👍🏽 👩‍🚀 ☀️", [("👍🏽", "emoji", "👍🏽"), ("👩‍🚀", "emoji", "👩‍🚀"), ("☀️", "emoji", "☀")]),
         ("2025-11-15 17:43:09", []),
-        ("Call +44 20 7946 0958", None),
+        ("Call +44 20 7946 0958", [("+44 20 7946 0958", "number", "+442079460958", "True")]),
+        ("(555) 123-4567 or 555-123-4567", [("(555) 123-4567", "number", "5551234567", "True"),
+                                            ("555-123-4567", "number", "5551234567", "True")]),
+        ("Tel. 030 901820, 01 23 45 67 89", [("030 901820", "number", "030901820", "True"),
+                                             ("01 23 45 67 89", "number", "0123456789", "True")]),
         ("no. It is v1.2.3", []),
         ("", []),
     ],
-)
-def test_entities_are_found_with_what_they_mean(text: str, found: list[tuple[str, ...]] | None) -> None:
-    seen = [(e.text, e.type, *[str(v) for v in e.meaning.values()]) for e in find_entities(text)]
-    if found is not None:
-        assert [tuple(e) for e in seen] == found
+)  # fmt: skip
+def test_entities_are_found_whole_with_what_they_mean(text: str, found: list[tuple[str, ...]]) -> None:
+    seen = [(e.text, e.type, e.normalized, *[str(v) for v in e.meaning.values()]) for e in find_entities(text)]
+    assert seen == found
+
+
+def test_texts_that_differ_in_case_and_spaces_alone_have_one_hash() -> None:
+    assert text_hash("We  have\nTo leave ") == text_hash("we have to leave") != text_hash("we have to live")
+
+
+def test_letters_tell_the_language_where_a_script_has_several() -> None:
+    assert language_of("Wir müssen vor Sonnenaufgang gehen", ["en"]) == "de"
+    assert language_of("La ville est fermée ce soir", ["en"]) == "fr"
+    assert language_of("The bridge is closed", ["de"]) == "en"
+    assert language_of("Сегодня вечером будет хорошая погода", ["en"]) == "ru"
+    assert language_of("EXIT", ["de"]) == "de"  # of one word nothing is certain
 
 
 def test_the_script_tells_the_language() -> None:

@@ -16,7 +16,7 @@ from rushes import home_folder
 from rushes.domain.errors import Refused, WrongHome
 from rushes.files import local_path
 from rushes.library import Library
-from rushes.settings import _HARMLESS, Settings, find_home, models_folder, read_file
+from rushes.settings import _HARMLESS, HOME_NAME, Settings, find_home, load, models_folder, own_library, read_file
 from rushes.surfaces.cli.main import main
 
 NOBODY = 65534
@@ -214,7 +214,7 @@ def _modes(path: Path) -> tuple[int, ...]:
     return (0o700,) if path.is_dir() else (0o400,) if stored else (0o600,)
 
 
-ADDRESSES = ("s3://bucket/home", "s3:/bucket", "postgres://u@h/db", "file:///tmp/home", "gs://bucket")
+ADDRESSES = ("s3:/bucket", "postgres://u@h/db", "file:///tmp/home", "gs://bucket")
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -236,9 +236,39 @@ def test_an_address_is_never_a_folder(address: str, tmp_path: Path, monkeypatch:
 
 def test_an_address_in_the_environment_is_no_folder_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RUSHES_HOME", "s3://bucket/home")
+    monkeypatch.setenv("RUSHES_HOME", "gs://bucket/home")
     assert rushes("ls").exit_code == Refused.exit_code
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_in_a_bucket_has_a_private_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = find_home(tmp_path, "s3://bucket/home/")
+    assert folder == find_home(tmp_path, "s3://bucket/home") != find_home(tmp_path, "s3://bucket/other")
+    assert folder.is_relative_to(tmp_path / "cache")
+    assert load(folder).settings.store == load(folder).settings.blobs == "s3://bucket/home"
+    assert open_to_others(folder) == []
+    monkeypatch.setenv("S3_ENDPOINT", "http://127.0.0.1:9")
+    assert folder != find_home(tmp_path, "s3://bucket/home")  # another service's bucket of the same name
+    with pytest.raises(Refused, match="not a bucket"):
+        find_home(tmp_path, "s3://bucket/../other")
+
+
+def test_films_of_one_bucket_have_their_home_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    beside = find_home(tmp_path, places=["s3://films/a.mp4", "s3://films/b/c.mp4"])
+    assert load(beside).settings.store == "s3://films"
+    for places in (["s3://films/a.mp4", "s3://others/b.mp4"], ["s3://films/a.mp4", "b.mp4"], ["b.mp4"], []):
+        assert find_home(tmp_path, places=places) == own_library()
+    (tmp_path / HOME_NAME).mkdir()
+    assert find_home(tmp_path, places=["s3://films/a.mp4"]) == tmp_path / HOME_NAME
+    monkeypatch.setenv("RUSHES_STORE", "postgres://somewhere/films")
+    (tmp_path / HOME_NAME).rmdir()
+    assert find_home(tmp_path, places=["s3://films/a.mp4"]) == own_library()
 
 
 def test_what_lies_at_an_unknown_kind_of_address_is_refused(tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ def bcp47(code: str) -> str:
     return _ALIASES.get(language) or _ISO_639_3.get(language, language)
 
 
+def iso_639_3(tag: str) -> str:
+    """The three-letter code of a tag, or the tag itself."""
+    return next((code for code, tag2 in _ISO_639_3.items() if tag2 == tag), tag)
+
+
 def is_supported(tag: str) -> bool:
     """Whether the speech models support the language of a tag."""
     return bcp47(tag) in KNOWN

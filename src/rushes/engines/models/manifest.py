@@ -8,6 +8,7 @@ from importlib.resources import files
 from rushes.domain.keys import JSON
 
 OURS = "rushes"  # this package: its members lie in the folder weights
+TESSERACT = "tesseract"  # a command on the PATH instead of a model: it has no weights in the store
 
 
 @dataclass(frozen=True, slots=True)

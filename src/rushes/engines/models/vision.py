@@ -1,13 +1,9 @@
-"""Vision models: the input size of each profile, the script of a line, stored embeddings, what a depth net gives."""
-
-import unicodedata
-from collections.abc import Sequence
+"""Vision models: the input size of each profile, stored embeddings, what a depth net gives."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rushes.domain.errors import NeverWorks
-from rushes.engines.models.languages import bcp47
 
 _METRES = "fastdepth"  # the only one of the manifest; others mostly give inverse depth
 MEANINGS = ("auto", "depth", "inverse")
@@ -20,18 +16,6 @@ _FLOAT16 = np.dtype("<f2")
 _SIDES = {
     "text": {"fast": 736, "balanced": 960, "high_quality": 1280},
     "faces": {"fast": 640, "balanced": 960, "high_quality": 1280},
-}
-_SCRIPTS = {
-    "CJK": "zh",
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "HANGUL": "ko",
-    "GREEK": "el",
-    "HEBREW": "he",
-    "THAI": "th",
-    "CYRILLIC": "und-Cyrl",
-    "ARABIC": "und-Arab",
-    "DEVANAGARI": "und-Deva",
 }
 
 
@@ -55,13 +39,3 @@ def unpack_embeddings(data: bytes, dimensions: int) -> NDArray[np.float32]:
 def input_side(capability: str, profile: str) -> int:
     """The longer side, in pixels, at which a profile detects text or faces."""
     return _SIDES[capability].get(profile, _SIDES[capability]["balanced"])
-
-
-def language_of(text: str, languages: Sequence[str]) -> str:
-    """The language of a line by its script; for Latin letters the first of `languages`."""
-    scripts = [unicodedata.name(letter, "").partition(" ")[0] for letter in text if letter.isalpha()]
-    if not scripts:
-        return ""
-    kana = next((s for s in scripts if s in {"HIRAGANA", "KATAKANA"}), "")
-    most = kana or max(sorted(set(scripts)), key=scripts.count)
-    return _SCRIPTS.get(most, bcp47(languages[0]) if languages else "und")

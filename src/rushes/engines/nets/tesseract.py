@@ -9,23 +9,24 @@ from collections.abc import Iterable, Sequence
 
 from rushes.domain.errors import ModelMissing
 from rushes.domain.grouping import grouped
+from rushes.engines.models.languages import iso_639_3
+from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.port import Picture, TextLine
 
-NAME = "tesseract"
-_LANGUAGES = {"en": "eng", "de": "deu", "fr": "fra", "es": "spa", "it": "ita", "pt": "por", "nl": "nld", "pl": "pol"}
+_CHINESE = "chi_sim"
 
 
 class Tesseract:
     """Runs the command once per picture. Raises ModelMissing if it is not installed."""
 
     def __init__(self) -> None:
-        self._command = shutil.which(NAME)
+        self._command = shutil.which(TESSERACT)
         if not self._command:
             raise ModelMissing("tesseract is not installed", "Install tesseract-ocr with its languages.")
 
     def read(self, picture: Picture, languages: Sequence[str]) -> list[TextLine]:
         """The lines of a picture, in the order of Tesseract."""
-        language = "+".join(_LANGUAGES.get(x, x) for x in languages) or "eng"
+        language = "+".join(_CHINESE if x == "zh" else iso_639_3(x) for x in languages) or "eng"
         height, width = picture.shape[:2]
         call = [str(self._command), "stdin", "stdout", "-l", language, "--psm", "3", "tsv"]
         pnm, env = f"P6 {width} {height} 255\n".encode() + picture.tobytes(), os.environ | {"OMP_THREAD_LIMIT": "1"}

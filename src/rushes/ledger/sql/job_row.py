@@ -1,6 +1,6 @@
 """Job rows that a transaction changes: locked in order, read once, written once, their events numbered in between."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rushes.domain.event import EventType
@@ -105,6 +105,9 @@ class JobRows:
         if number not in self._rows:
             self.load((number,))
         return self._rows[number]
+
+    def __iter__(self) -> Iterator[JobRow]:
+        return iter(self._rows.values())
 
     def __contains__(self, key: int) -> bool:
         return key >> PLACE_BITS in self._rows

@@ -109,3 +109,7 @@ UPDATE task SET due = 0 WHERE due IS NOT NULL;
 -- The highest change number is kept: readers have seen it, and none comes twice.
 INSERT INTO home (name, value) SELECT 'changed', max(number) FROM change WHERE :job > 0
 ON CONFLICT DO UPDATE SET value = excluded.value;
+
+-- name: unfinished_jobs
+-- Jobs that are not final.
+SELECT number FROM job WHERE finished IS NULL ORDER BY number;

@@ -65,7 +65,7 @@ class JobModels:
             spec = JobSpec.from_text(self._home.ledger.job(job).payload)
         except NeverWorks:  # whoever takes its task says so
             return {}
-        return missing_by_stage(self._home, set(spec.stages) - {*spec.stub}, spec.profile)
+        return missing_by_stage(self._home, set(spec.stages) - {*spec.stub}, spec.profile, spec.models)
 
     def present(self, task: Task) -> bool:
         """Whether a task can be worked on here."""

@@ -19,7 +19,7 @@ from rushes.media.timeline import SAMPLE_PERIOD, PeriodicSampler
 _MAX_HEIGHT = 1080
 _MAX_WIDTH = 2048
 _QUALITY = 88
-_MIN_SIMILARITY = 0.95  # frames more alike than this are one
+SIMILAR = 0.95  # frames more alike than this are one
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +58,32 @@ class PackIndex:
 
 
 class FramePackWriter:
-    """Samples the frames of a chunk as they come by, and keeps those that show something new."""
+    """Samples the frames of a chunk as they come by, and keeps those that show something new.
 
-    def __init__(self, path: Path, track: VideoTrack) -> None:
+    `period` is the time between samples in seconds; a frame more like the last kept one than `threshold` is dropped.
+    """
+
+    def __init__(
+        self, path: Path, track: VideoTrack, period: Fraction = SAMPLE_PERIOD, threshold: float = SIMILAR
+    ) -> None:
         self._track = track
         self._size = display_size(track, _MAX_HEIGHT, _MAX_WIDTH)
         self._pictures = RgbScaler(track, self._size)
         self._tiny = Scaler(track, (9, 8), "gray", AREA)
-        self._sampler = PeriodicSampler(SAMPLE_PERIOD, track.base)
+        self._sampler = PeriodicSampler(period, track.base)
+        self._threshold = threshold
         self._anew = frozenset(track.keys)
         self._file: BinaryIO = path.open("wb")
         self._kept: list[PackedFrame] = []
         self._last = 0
 
     def add(self, pts: int, frame: av.VideoFrame) -> None:
-        """Take the next frame: look at the first at or after each multiple of 100 ms, keep it if it is new."""
+        """Take the next frame: look at the first at or after each multiple of the period, keep it if it is new."""
         sampled, anew = self._sampler.is_due(pts), pts in self._anew
         if not sampled and not anew:
             return
         seen = _dhash(plane_rows(self._tiny.scale(frame), 0))
-        if anew or not self._kept or not _is_similar(seen, self._last):
+        if anew or not self._kept or _similarity(seen, self._last) <= self._threshold:
             self._keep(pts, seen, frame)
             self._last = seen
 
@@ -111,8 +117,9 @@ def _dhash(gray: NDArray[np.uint8]) -> int:
     return int.from_bytes(bits.tobytes(), "big")
 
 
-def _is_similar(a: int, b: int) -> bool:
-    return 1 - (a ^ b).bit_count() / 64 > _MIN_SIMILARITY
+def _similarity(a: int, b: int) -> float:
+    """The share of the bits of two hashes that are the same."""
+    return 1 - (a ^ b).bit_count() / 64
 
 
 def _sharpness_and_brightness(green: NDArray[np.uint8]) -> tuple[int, int]:

@@ -1,40 +1,15 @@
-"""Text segments: readings of the same words merged over time, and the entities in a line of text."""
+"""Text segments: readings of the same words merged over time."""
 
-import re
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from difflib import SequenceMatcher
 from fractions import Fraction
 from itertools import groupby
-from typing import NamedTuple
 
-from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 
-_CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "₽": "RUB", "₩": "KRW", "₺": "TRY"}
-_CODES = "USD|EUR|GBP|JPY|CHF|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|BRL|MXN|KRW|TRY|RUB"
-_SCALES = {"thousand": 3, "k": 3, "million": 6, "mio": 6, "m": 6, "billion": 9, "bn": 9, "trillion": 12, "tn": 12}
-_UNITS = (
-    "%|‰|°C|°F|°|km/h|mph|m/s|km|cm|mm|m|kg|mg|g|t|lbs?|oz|ml|l|kWh|kW|MW|GW|W|GHz|MHz|kHz|Hz|TB|GB|MB|KB|kB|ms|s|min|h"
-    "|ft|in|mi|px|fps|dB|V|A"
-)
-_NUMBER = re.compile(
-    rf"(?<![\w.,:/#@+-])(?P<sign>-)?(?:(?P<mark>[{''.join(_CURRENCIES)}])|(?P<code>{_CODES})\b)?\s?"
-    r"(?P<digits>\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?)"
-    rf"(?:\s?(?P<scale>{'|'.join(_SCALES)})\b)?(?:\s?(?P<after>[{''.join(_CURRENCIES)}]|(?:{_CODES})\b))?"
-    rf"(?:\s?(?P<unit>{_UNITS})(?!\w))?(?![\w:/-]|[.,]\d)"
-)
-_URL = re.compile(
-    r"(?:https?://|www\.)[^\s<>\"']+|(?<![\w@.])(?:[\w-]+\.)+(?:com|org|net|io|dev|tv|eu|de|uk|fr)\b(?:/\S*)?"
-)
-_MENTION = re.compile(r"(?<![\w.@/])@\w(?:[\w.]*\w)?")
-_HASHTAG = re.compile(r"(?<![\w#&/])#(?=\w*[^\W\d_])\w+")
-_EMOJI = re.compile(
-    "(?:[\U0001f1e6-\U0001f1ff]{2}|[\U0001f300-\U0001faff\u2600-\u27bf\u2b50\u2b55\u231a-\u23ff]"
-    "[\ufe0f\U0001f3fb-\U0001f3ff]*(?:\u200d[\U0001f300-\U0001faff\u2600-\u27bf][\ufe0f\U0001f3fb-\U0001f3ff]*)*)"
-)
 _MIN_CONFIDENCE = 0.8
 _CERTAIN = 0.95  # one reading is enough
 _MIN_LETTERS = 2
@@ -43,48 +18,19 @@ _MAX_DISTANCE = 0.5  # heights of a line
 _MAX_GAP = Fraction(3, 2)  # seconds: samples are one apart, and one may miss a line
 
 
-class Entity(NamedTuple):
-    """An entity in a text: its type, and the value of a number."""
-
-    text: str
-    type: str  # "mention", "hashtag", "url", "emoji", "number"
-    meaning: dict[str, JSON]
+def normalised(text: str) -> str:
+    """Small letters and single spaces: what the hash of a text is of."""
+    return " ".join(text.lower().split())
 
 
-def find_entities(text: str) -> list[Entity]:
-    """All entities in the order of the text; none inside a URL."""
-    found = sorted(_matches(text), key=lambda pair: (pair[0][0], -pair[0][1]))
-    kept: list[Entity] = []
-    end = 0
-    for (start, stop), entity in found:
-        if start >= end:
-            kept.append(entity)
-            end = stop
-    return kept
-
-
-def _matches(text: str) -> Iterator[tuple[tuple[int, int], Entity]]:
-    for m in _URL.finditer(text):
-        plain = m[0].rstrip(".,;:!?)")
-        yield (m.start(), m.start() + len(plain)), Entity(plain, "url", {})
-    for type, pattern in (("mention", _MENTION), ("hashtag", _HASHTAG), ("emoji", _EMOJI)):
-        yield from ((m.span(), Entity(m[0], type, {})) for m in pattern.finditer(text))
-    for m in _NUMBER.finditer(text):
-        yield m.span(), Entity(m[0].strip(), "number", _meaning(m))
-
-
-def _meaning(m: re.Match[str]) -> dict[str, JSON]:
-    """The value written out, with its currency and unit if there are any."""
-    digits = re.sub(r"[,\u00a0\u202f](?=\d{3}(?!\d))", "", m["digits"]).replace(",", ".")
-    value = Decimal(digits).scaleb(_SCALES.get(m["scale"] or "", 0)) * (-1 if m["sign"] else 1)
-    money = m["mark"] or m["code"] or m["after"]
-    doc = {"value": f"{value:f}", "currency": _CURRENCIES.get(money or "", money), "unit": m["unit"]}
-    return {k: v for k, v in doc.items() if v}
+def text_hash(text: str) -> str:
+    """The same for texts that differ in case and spaces alone."""
+    return hashlib.sha256(normalised(text).encode()).hexdigest()[:32]
 
 
 def is_certain(line: Observation) -> bool:
     """Whether a reading is shown without a second one that agrees."""
-    return line.confidence >= _CERTAIN and len(_normalise(line.text)) >= _MIN_LETTERS
+    return line.confidence >= _CERTAIN and len(_letters(line.text)) >= _MIN_LETTERS
 
 
 def merge_readings(readings: Iterable[Observation]) -> list[Observation]:
@@ -110,7 +56,7 @@ class _Segment:
         """Whether it was read twice or with certainty, and has letters."""
         best = max(r.confidence for r in self.readings)
         enough = len(self.readings) > 1 or best >= _CERTAIN
-        return enough and best >= _MIN_CONFIDENCE and len(_normalise(self.observation().text)) >= _MIN_LETTERS
+        return enough and best >= _MIN_CONFIDENCE and len(_letters(self.observation().text)) >= _MIN_LETTERS
 
     def observation(self) -> Observation:
         """The text with the most votes, weighted by confidence, over the time of all readings."""
@@ -143,7 +89,7 @@ def _match(open_: Sequence[_Segment], frame: Sequence[Observation]) -> Iterator[
 def _similarity(segment: _Segment, reading: Observation) -> float:
     """2 for the same words in one place, 1 for the same words elsewhere, less for similar words in one place."""
     last, near = segment.readings[-1], _is_near(segment.readings[-1], reading)
-    before, now = _normalise(last.text), _normalise(reading.text)
+    before, now = _letters(last.text), _letters(reading.text)
     if before == now:
         return 1.0 + near
     return SequenceMatcher(None, before, now, autojunk=False).ratio() if near else 0.0
@@ -160,5 +106,5 @@ def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[0] + b[2] and b[0] < a[0] + a[2]
 
 
-def _normalise(text: str) -> str:
+def _letters(text: str) -> str:
     return "".join(c for c in text.casefold() if c.isalnum()) or text

@@ -14,6 +14,7 @@ from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, Step
 from rushes.library.jobs import Page as LedgerPage
 from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name, expected_of
+from rushes.surfaces.http.live_jobs import look
 from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Page, TaskShape, page, seal, unseal
 
 router = APIRouter(tags=["jobs"])
@@ -151,10 +152,10 @@ def list_events(library: LibraryDep, job_id: Id, after: After = 0, limit: Limit 
 
 
 @router.get("/jobs/{job_id}/progress")
-def get_progress(library: LibraryDep, active: ActiveDep, job_id: Id) -> Progress:
+def get_progress(request: Request, library: LibraryDep, active: ActiveDep, job_id: Id) -> Progress:
     """How far each stage is, how long it worked, what is left, and what was expected (nine of ten runs lie inside)."""
     job = library.jobs.get(job_id)
-    seen = library.jobs.watch(job.id).look()
+    seen = look(request, job.id)
     return Progress(JobShape.of(seen.job, active), seen.stages, seen.remaining, expected_of(library, job))
 
 

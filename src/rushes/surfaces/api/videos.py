@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from rushes.domain.keys import JSON
 from rushes.domain.text import clean_text
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.names import stem
@@ -29,6 +30,8 @@ HOUR = 3600.0
 Seconds = Annotated[float, Query(ge=0, le=86_400, allow_inf_nan=False, description="of film")]
 Pixels = Annotated[int, Query(ge=1, le=20_000)]
 
+OptionValue = int | float | bool | Annotated[str, Field(max_length=200)] | Annotated[list[Name], Field(max_length=50)]
+
 MOST_RUNS = 500
 MOST_FILES = 10_000  # that one request takes in
 ENDINGS = {"words": "words.json", "chapters": "chapters.txt"}  # where the kind is none
@@ -49,6 +52,9 @@ class JobRequestIn(BaseModel):
     format: Name = Field(default="", description="of 3D: sbs, tb, anaglyph, or a longer name")
     priority: int = Field(default=0, ge=-1000, le=1000)
     again: int = Field(default=0, ge=0, le=1_000_000)
+    options: dict[Name, dict[Name, OptionValue]] = Field(
+        default={}, max_length=20, description="of stages, by stage and name; see GET /api/v1/recipes"
+    )
 
     def wanted(self) -> JobRequest:
         """As the library takes it.
@@ -59,7 +65,14 @@ class JobRequestIn(BaseModel):
         begun = StereoOptions(self.format).wanted() if self.format else JobRequest()
         asked = {name: getattr(self, name) for name in ("profile", "language", "chunk", "priority", "again")}
         recipe = self.recipe or begun.recipe
-        return replace(begun, recipe=recipe, only=tuple(self.only), skip=tuple(self.skip), **asked)
+        return replace(
+            begun,
+            recipe=recipe,
+            only=tuple(self.only),
+            skip=tuple(self.skip),
+            stage_options=self.options,
+            **asked,
+        )
 
 
 class AddIn(JobRequestIn):
@@ -254,6 +267,7 @@ class RecipeShape:
     name: str
     usual: bool
     stages: tuple[str, ...]
+    options: Mapping[str, Mapping[str, JSON]]  # that a request may set, by stage, with their defaults
     expected: tuple[float, float] | None  # None: not everything in it was learnt yet
     of_stages: Mapping[str, tuple[float, float]]
     size: int
@@ -264,11 +278,12 @@ def list_recipes(
     library: LibraryDep, seconds: Seconds = HOUR, width: Pixels = 1920, height: Pixels = 1080
 ) -> list[RecipeShape]:
     """What can be wanted of a film, and what it takes on this machine."""
-    found = []
+    found, settable = [], library.stage_options()
     for name, stages in library.recipes().items():
         told = library.forecast(name, seconds, (width, height))
         whole, usual = None if told.unknown else told.seconds, name == library.settings.recipe
-        found.append(RecipeShape(name, usual, stages, whole, told.stages, told.size))
+        options = {stage: settable[stage] for stage in stages if stage in settable}
+        found.append(RecipeShape(name, usual, stages, options, whole, told.stages, told.size))
     return found
 
 

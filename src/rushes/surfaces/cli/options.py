@@ -10,7 +10,7 @@ import click
 
 from rushes.domain.errors import NotFound
 from rushes.files import make_private
-from rushes.library import RECIPES, JobRequest, Library
+from rushes.library import RECIPES, JobRequest, Library, parse_options
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import RotatingLog, log_to, stop_logging
 
@@ -46,6 +46,7 @@ page_options = together(
 )
 chunk_option = text_option("--chunk", "SECONDS", "Length of a chunk, or 'large' (default: 60).")
 slots_option = number_option("--slots", "Process N chunks at the same time.", 1)
+_OPTION = "An option of a stage, e.g. develop.target_fps=5 or read_text.languages=en+de."
 _ONLY = "Only these stages and what they need, e.g. transcript or shots."
 request_options = together(
     text_option("--recipe", "NAME", f"What to make: {', '.join(RECIPES)}."),
@@ -54,6 +55,7 @@ request_options = together(
     text_option("--profile", "NAME", "Models to use: fast, balanced or high_quality."),
     text_option("--language", "CODE", "Spoken language, e.g. en or de (default: detect)."),
     chunk_option,
+    click.option("--option", "stage_options", multiple=True, metavar="STAGE.NAME=VALUE", help=_OPTION),
     click.option("--priority", default=0, metavar="N", help="Jobs with a higher priority run first."),
     click.option("--again", default=0, metavar="N", help="Recompute as take N; earlier results are kept."),
 )
@@ -115,7 +117,8 @@ def more_remark(command: str, limit: int, usual: int, page: int) -> str:
 
 def request_of(words: dict[str, Any]) -> JobRequest:
     """The request that the options make."""
-    return JobRequest(**{**words, "only": names(words["only"]), "skip": names(words["skip"])})
+    options = parse_options(words["stage_options"])
+    return JobRequest(**{**words, "only": names(words["only"]), "skip": names(words["skip"]), "stage_options": options})
 
 
 def names(given: Sequence[str]) -> tuple[str, ...]:
@@ -124,7 +127,12 @@ def names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_library(
-    session: Session, *, create: bool = False, logs_to_stderr: bool = False, over: Overrides = NO_OVERRIDES
+    session: Session,
+    *,
+    create: bool = False,
+    logs_to_stderr: bool = False,
+    over: Overrides = NO_OVERRIDES,
+    places: Sequence[str] = (),
 ) -> Library:
     """Open the chosen home; logs go to a file there, so that they do not disturb progress bars.
 
@@ -133,7 +141,7 @@ def open_library(
     create = create or not session.home
     options = {name: (value, option) for option, (name, value) in over.items()}
     library = session.closing.enter_context(
-        Library(session.home or None, create=create, options=options, process=_process())
+        Library(session.home or None, create=create, options=options, process=_process(), places=places)
     )
     level = "debug" if session.verbose else library.settings.log_level
     to = None if logs_to_stderr or session.verbose else _log_file(library.folder / "logs")

@@ -21,12 +21,12 @@ from rushes.library.webhook import Webhook
 from rushes.surfaces.api import artifacts, clips, documents, events, fleet, jobs, media, people, search, uploads, videos
 from rushes.surfaces.http.access import AccessPolicy
 from rushes.surfaces.http.event_hub import EventHub
+from rushes.surfaces.http.live_jobs import LiveJobs
 from rushes.surfaces.http.middleware import AccessMiddleware
 from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.web import mount
-from rushes.surfaces.web.pages.jobs import LiveJobs
 from rushes.surfaces.web.pages.library import IndexCounts
 from rushes.surfaces.words import ActiveJobs
 from rushes.telemetry import Outage

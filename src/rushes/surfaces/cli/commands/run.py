@@ -48,7 +48,7 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     (twice stops at once): the same command continues where it stopped, even after a crash. Finished work is not
     repeated.
     """
-    library, wanted = open_library(session, create=True), request_of(words)
+    library, wanted = open_library(session, create=True, places=paths), request_of(words)
     ran, estimated = run_shown(session, library, paths, wanted, slots)
     subtitles = library.settings.beside if beside is None else beside
     summary.report(session, library, ran, _beside(library, ran) if subtitles else [], estimated)
@@ -110,7 +110,7 @@ def add(session: Session, /, paths: Sequence[str], upload: bool, **words: Any) -
     Adding the same file with the same options again is the same job. In a fleet, a file of this machine waits for a
     worker that sees it: one on this machine, or on a machine with the same `site`.
     """
-    library = open_library(session, create=True)
+    library = open_library(session, create=True, places=paths)
     added = (library.upload if upload else library.add)(paths, request_of(words))
     for one in added:
         report_added(session, one)
@@ -129,7 +129,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
 
     Uses earlier measurements; stages that never ran here are tried on a few seconds of the video first.
     """
-    found = open_library(session, create=True).estimate(paths, request_of(words), signals=True)
+    found = open_library(session, create=True, places=paths).estimate(paths, request_of(words), signals=True)
     session.rows("estimate", [_estimate_doc(e) for e in found])
     _estimate_table(session, found)
     return _code([e.error for e in found])

@@ -12,6 +12,7 @@ from rushes.library import Library
 from rushes.library.jobs import video_of
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.deps import LibraryDep, expected_of
+from rushes.surfaces.http.live_jobs import look
 from rushes.surfaces.web.pages.library import index_counts, tiles
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import active_jobs
@@ -38,7 +39,7 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
         summary=index_counts(request),
         room=library.free_bytes(),
         latest=latest,
-        now=[_running(library, job) for job in running[:SHOWN]],
+        now=[_running(request, library, job) for job in running[:SHOWN]],
         open=sum(counts.values()) - failures,
         waiting=len(waiting),
         failures=failures,
@@ -60,7 +61,7 @@ def try_sample(request: Request, library: LibraryDep) -> Response:
     return back(request, "The sample video was added.", to="/")
 
 
-def _running(library: Library, job: Job) -> dict[str, Any]:
+def _running(request: Request, library: Library, job: Job) -> dict[str, Any]:
     """A job at work, as the first page shows it."""
-    seen, expected = library.jobs.watch(job.id).look(), expected_of(library, job)
+    seen, expected = look(request, job.id), expected_of(library, job)
     return {"job": job, "seen": seen, "video": video_of(job), "expected": expected}

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from threading import Lock
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
@@ -15,13 +13,14 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.library import Library
-from rushes.library.jobs import JobProgress, Jobs, video_of
+from rushes.library.jobs import JobProgress, video_of
 from rushes.library.videos import Video
 from rushes.library.videos.stereo import film_of
 from rushes.surfaces.api.documents.stereo_spot import upload_url
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import Id, LibraryDep, expected_of
+from rushes.surfaces.http.live_jobs import look
 from rushes.surfaces.http.schemas import of_video, seal, unseal
 from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, ticks
 from rushes.surfaces.web.view import back, render
@@ -309,24 +308,3 @@ def _told(event: Event) -> dict[str, Any]:
         "words": ", ".join(said),
         "worker": str(data.get("worker", "")),
     }
-
-
-MOST = 100  # jobs that are remembered
-
-
-class LiveJobs:
-    """The watches of one process, each read once and then only what is new; the one idle for longest goes first."""
-
-    def __init__(self, jobs: Jobs) -> None:
-        self._watch, self._guard = lru_cache(MOST)(jobs.watch), Lock()
-
-    def look(self, job: str) -> JobProgress:
-        """The job now."""
-        with self._guard:  # one look at a time: a watch remembers how far it has read
-            return self._watch(job).look()
-
-
-def look(request: Request, job: str) -> JobProgress:
-    """A job as it is now, by the watches of this application."""
-    live: LiveJobs = request.app.state.live_jobs
-    return live.look(job)

@@ -1,0 +1,77 @@
+"""Objects that are written only if they still are what the writer saw: what many machines agree by."""
+
+import contextlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.store import ObjectStore
+
+from rushes.bucket.client import connect, translate_errors
+from rushes.bucket.location import BucketLocation
+from rushes.telemetry import effect
+
+_NONCE = "nonce"  # the label by which a writer recognises its own write when the answer was lost
+_REFUSALS = (AlreadyExistsError, PreconditionError, FileNotFoundError)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """What is stored under a key, the ETag of this version, and its labels."""
+
+    data: bytes
+    etag: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class ConditionalBucket:
+    """Compare and swap by ETag, on any store that has If-Match and If-None-Match."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @staticmethod
+    def at(location: BucketLocation) -> "ConditionalBucket":
+        """The bucket (or prefix of one) at a location."""
+        return ConditionalBucket(connect(location))
+
+    def list(self, prefix: str) -> dict[str, str]:
+        """Every key below a prefix, with its ETag."""
+        with translate_errors(f"listing {prefix}"):
+            found = [meta for page in self._store.list(prefix) for meta in page]
+        return {meta["path"]: meta["e_tag"] or "" for meta in found}
+
+    def get(self, key: str, *, body: bool = True) -> StoredObject | None:
+        """What is there, None if nothing is; without its `body` if only ETag and labels are wanted."""
+        with translate_errors(f"reading {key}"), contextlib.suppress(FileNotFoundError):
+            answer = self._store.get(key, options={} if body else {"head": True})
+            data = bytes(answer.bytes()) if body else b""
+            labels = {name: value for name, value in answer.attributes.items() if isinstance(name, str)}
+            return StoredObject(data, answer.meta["e_tag"] or "", labels)
+        return None
+
+    def swap(self, key: str, data: bytes, was: str, labels: Mapping[str, str], point: str) -> str | None:
+        """Write if the ETag is still the one that `was` there ("": nothing); the new ETag, None if it is another.
+
+        A refusal of what we wrote ourselves, because its answer was lost on the way, is a success.
+        """
+        nonce = secrets.token_hex(8)
+        attributes = {**labels, _NONCE: nonce}
+        with effect(point), translate_errors(f"writing {key}"):
+            try:
+                if was:
+                    answer = self._store.put(key, data, mode={"e_tag": was}, attributes=attributes, use_multipart=False)
+                else:
+                    answer = self._store.put(key, data, mode="create", attributes=attributes, use_multipart=False)
+                return answer["e_tag"] or ""
+            except _REFUSALS as e:
+                if "NoSuchBucket" in str(e):
+                    raise
+        there = self.get(key, body=False)
+        return there.etag if there and there.labels.get(_NONCE) == nonce else None
+
+    def delete(self, key: str, point: str) -> None:
+        """Delete it; no error if it is missing."""
+        with effect(point), translate_errors(f"deleting {key}"), contextlib.suppress(FileNotFoundError):
+            self._store.delete(key)

@@ -1,0 +1,341 @@
+"""The ledger in a bucket, without a server: a SQLite database for each film, worked on by whoever holds its lock.
+
+Results are acknowledged when their manifest is in the bucket. A database that is late is repaired by adoption.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from rushes.bucket.conditional import ConditionalBucket
+from rushes.domain.errors import LeaseLost, NotFound, Refused
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Job, JobCommand, JobState, NewJob
+from rushes.domain.keys import parse_task_id
+from rushes.domain.result import Result
+from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, Task, TaskState, Verdict
+from rushes.domain.worker import Incarnation, Worker
+from rushes.files import make_private
+from rushes.ledger import process, rules
+from rushes.ledger.bucket import merged
+from rushes.ledger.bucket.copies import Copies
+from rushes.ledger.bucket.film import Film, IsGone
+from rushes.ledger.bucket.films import Films
+from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
+from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.sqlite import SqliteLedger
+
+T = TypeVar("T")
+MOST_FILMS = 8  # that one process works on at the same time
+
+
+class BucketLedger:
+    """Jobs, tasks, leases, results, events and workers in one SQLite database per film; see `films` for who writes."""
+
+    batch = 500
+    finds_next = True
+
+    def __init__(
+        self,
+        bucket: ConditionalBucket,
+        folder: Path,
+        me: Incarnation,
+        film_of: Callable[[NewJob], str],
+        film_of_key: Callable[[str], str],
+        *,
+        clock: Seconds = awake_seconds,
+        wall: Millis = wall_millis,
+        ledger_clock: Seconds | None = None,
+        is_gone: IsGone = process.is_gone,
+    ) -> None:
+        """`me` is this process, and `folder` is where its machine keeps working copies.
+
+        `film_of` names the film that a job is about, `film_of_key` the film that an uploaded key is.
+        """
+        make_private(folder)
+        self._here = SqliteLedger(
+            folder / "workers.sqlite", clock=ledger_clock, wall=wall, is_gone=is_gone, take_over=True
+        )  # rows of this machine's workers, whether they hold a film or not
+        self._copies = Copies(bucket, folder / "copies", clock)
+        self._films = Films(
+            bucket,
+            folder / "films",
+            me,
+            self._copies,
+            clock=clock,
+            wall=wall,
+            ledger_clock=ledger_clock,
+            is_gone=is_gone,
+        )
+        self._film_of, self._film_of_key = film_of, film_of_key
+        self._names: dict[str, str] = {}  # the film of a job
+
+    # Taking in
+    def submit(self, new: NewJob, first: Draft) -> Submitted:
+        try:
+            return Submitted(self.job(new.id), created=False)
+        except NotFound:
+            name = self._names[new.id] = self._film_of(new)
+        return self._steer(name, lambda film: film.ledger.submit(new, first))
+
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
+        film = self._held(job)
+        return film.ledger.draft(job, task, fence, tasks, facts) if film else Verdict.LOST
+
+    def arrived(self, key: str, etag: str) -> tuple[str, ...]:
+        return self._steer(self._film_of_key(key), lambda film: film.ledger.arrived(key, etag))
+
+    # Working
+    def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
+        self._here.claim(worker, lanes, n)  # raises if its row is over
+        if hinted:
+            return self._claim_hinted(worker, lanes, n, hinted)
+        leases: list[Lease] = []
+        for film in self._films:
+            leases += film.ledger.claim(worker, lanes, n - len(leases), ()) if len(leases) < n else ()
+        if not leases and (film_taken := self._next_film()):
+            leases += film_taken.ledger.claim(worker, lanes, n)
+        return tuple(leases)
+
+    def renew(
+        self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
+    ) -> Renewed:
+        self._films.workers[worker.id] = worker
+        here = self._here.renew(worker, {}, {}, note)
+        leases, drain, gone = dict.fromkeys(holding, LeaseStatus.LOST), here.drain, here.gone
+        for film in self._films:
+            if self._films.keep(film):
+                mine = {task: fence for task, fence in holding.items() if self._film_of_task(task) is film}
+                reply = film.ledger.renew(
+                    worker, mine, {task: progress[task] for task in mine if task in progress}, note
+                )
+                leases |= reply.leases
+                drain, gone = drain or reply.drain, gone or reply.gone
+        return Renewed(leases, drain, gone)
+
+    def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
+        verdicts, ready = dict.fromkeys(finishes, Verdict.LOST), list[str]()
+        for film, some in self._by_film(finishes, lambda finish: finish.task):
+            reply = film.ledger.complete(worker, some)
+            verdicts |= dict(zip(some, reply.verdicts, strict=True))
+            ready += reply.ready
+            self._films.written(film)
+        return Completed(tuple(verdicts[finish] for finish in finishes), tuple(ready))
+
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
+        film = self._film_of_task(task)
+        if film is None:
+            return Verdict.LOST
+        verdict = film.ledger.fail(worker, task, fence, failure, delay)
+        self._films.written(film)
+        return verdict
+
+    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+        for film, some in self._by_film(held, lambda pair: pair[0]):
+            film.ledger.give_back(worker, some, reason)
+            self._films.written(film)
+
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
+        swept = [self._here.sweep(limit)]
+        for film in self._films:
+            mine = [debt for debt in paid if self._name(debt.job) == film.name]
+            found = film.ledger.sweep(limit, mine)
+            if mine or found.released:
+                self._films.written(film)
+            if found.quiet:
+                self._films.release(film)
+            swept.append(found)
+        return merged.sweeps(swept)
+
+    # Steering
+    def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
+        if command in (JobCommand.DRAIN, JobCommand.LEAVE):
+            self._here.control(target, command)
+            self._films.control_worker(target, command)
+            return None
+        return self._steer(self._found(target), lambda film: film.ledger.control(target, command, value, stages))
+
+    def revive(
+        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+    ) -> tuple[str, ...]:
+        return self._steer(self._found(job), lambda film: film.ledger.revive(job, tasks, stages, again))
+
+    def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
+        """Of films that are held; the manifests in the bucket tell the rest."""
+        found: dict[str, Result] = {}
+        for film in self._films:
+            found |= film.ledger.known(owner, keys)
+        return found
+
+    def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
+        names = [name for name, ledger in self._readers() if ledger.known(owner, keys)]
+        return sum(self._steer(name, lambda film: film.ledger.set_aside(owner, keys, reason)) for name in names)
+
+    def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+        if film := self._film_of_task(task):
+            film.ledger.log(task, fence, first, lines)
+
+    # Looking
+    def job(self, job: str) -> Job:
+        if reader := self._reader(job):
+            return reader.job(job)
+        raise rules.no_job(job)
+
+    def jobs(
+        self,
+        owner: str,
+        state: JobState | None = None,
+        oldest_first: bool = False,
+        cursor: str = "",
+        limit: int = 100,
+        ids: Collection[str] = (),
+    ) -> Page[Job]:
+        ledgers = [ledger for _, ledger in self._readers()]
+        if ids:
+            return Page(tuple(job for ledger in ledgers for job in ledger.jobs(owner, ids=ids).rows))
+        return merged.jobs(ledgers, owner, state, oldest_first=oldest_first, cursor=cursor, limit=limit)
+
+    def tasks(
+        self,
+        job: str = "",
+        state: TaskState | None = None,
+        stage: str = "",
+        ids: Collection[str] = (),
+        cursor: str = "",
+        limit: int = 500,
+    ) -> Page[Task]:
+        if job:
+            reader = self._reader(job)
+            return reader.tasks(job, state, stage, ids, cursor, limit) if reader else Page(())
+        readers = dict(self._readers())
+        if ids:
+            readers = {name: ledger for name, ledger in readers.items() if name in {self._name(_job(id)) for id in ids}}
+        return merged.tasks(readers, state, stage, ids, cursor=cursor, limit=limit)
+
+    def events(
+        self, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
+    ) -> tuple[Event, ...]:
+        reader = self._reader(job)
+        return reader.events(job, after, types, task, limit) if reader else ()
+
+    def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
+        return merged.changed(dict(self._readers()), cursor)
+
+    def workers(self) -> tuple[Worker, ...]:
+        held = {film.name for film in self._films} | self._copies.locked
+        others = ((ledger.workers(), name in held) for name, ledger in self._readers())
+        return merged.workers([(self._here.workers(), True), *others])
+
+    # Beside the port
+    def close(self) -> None:
+        """Store and release what is held."""
+        self._films.close()
+        self._copies.close()
+        self._here.close()
+
+    def _claim_hinted(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
+        leases: list[Lease] = []
+        for name in dict.fromkeys(self._name(_job(task)) for task in hinted):
+            film = self._films.take(name) if name else None
+            if film and len(leases) < n:
+                mine = [task for task in hinted if self._name(_job(task)) == name]
+                leases += film.ledger.claim(worker, lanes, n - len(leases), mine)
+        return tuple(leases)
+
+    def _next_film(self) -> Film | None:
+        """Another film with work left in it, if this process can have one more."""
+        held = [film.name for film in self._films]
+        if len(held) >= MOST_FILMS:
+            return None
+        return next(
+            (film for name in self._copies.open_films() if name not in held and (film := self._try(name))), None
+        )
+
+    def _try(self, name: str) -> Film | None:
+        try:
+            return self._films.take(name)
+        except LeaseLost:  # another process was quicker
+            return None
+
+    def _steer(self, name: str, verb: Callable[[Film], T]) -> T:
+        """What a person or program asks: stored before it is answered.
+
+        Raises:
+            Refused: another process works on the film.
+        """
+        film = self._try(name)
+        if film is None:
+            raise Refused(f"{name} is being worked on elsewhere", "Try again when that has ended, or stop the worker.")
+        try:
+            answer = verb(film)
+        except BaseException:
+            if not self._films.workers:
+                self._films.release(film)
+            raise
+        self._films.written(film, at_once=True)
+        return answer
+
+    def _held(self, job: str) -> Film | None:
+        name = self._name(job)
+        return self._films.held(name) if name else None
+
+    def _film_of_task(self, task: str) -> Film | None:
+        return self._held(_job(task))
+
+    def _by_film(self, items: Iterable[T], task_of: Callable[[T], str]) -> list[tuple[Film, list[T]]]:
+        """What is about films that are held, film by film."""
+        groups: dict[str, list[T]] = defaultdict(list)
+        for item in items:
+            groups[self._name(_job(task_of(item)))].append(item)
+        return [(film, some) for name, some in groups.items() if (film := self._films.held(name))]
+
+    def _readers(self) -> Iterator[tuple[str, SqliteLedger]]:
+        """Every film: the working copy of one that is held, else the copy of what is stored."""
+        names = dict.fromkeys([*self._copies.names(), *(film.name for film in self._films)])
+        for name in names:
+            film = self._films.held(name)
+            ledger = film.ledger if film else self._copies.ledger(name)
+            if ledger:
+                yield name, ledger
+
+    def _reader(self, job: str) -> SqliteLedger | None:
+        """The ledger that knows a job, None if none does."""
+        name = self._name(job)
+        film = self._films.held(name)
+        self._copies.names()
+        return film.ledger if film else self._copies.ledger(name)
+
+    def _name(self, job: str) -> str:
+        """The film of a job, "" if it is not known here."""
+        try:
+            return self._found(job)
+        except NotFound:
+            return ""
+
+    def _found(self, job: str) -> str:
+        """The film of a job.
+
+        Raises:
+            NotFound: no such job.
+        """
+        if job not in self._names:
+            self._names.update((job, name) for name, ledger in self._readers() if _has(ledger, job))
+        if job not in self._names:
+            raise rules.no_job(job)
+        return self._names[job]
+
+
+def _has(ledger: SqliteLedger, job: str) -> bool:
+    try:
+        ledger.job(job)
+    except NotFound:
+        return False
+    return True
+
+
+def _job(task: str) -> str:
+    try:
+        return parse_task_id(task)[0]
+    except ValueError:
+        return ""

@@ -1,0 +1,122 @@
+"""Copies of the films' databases for readers: fetched when their ETag in the bucket's list has changed."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushes.bucket.conditional import ConditionalBucket
+from rushes.files import make_private, write_whole
+from rushes.ledger.bucket.film import DATABASE, FOLDER, LOCK, OPEN, TOKEN, database_key
+from rushes.ledger.clock import Seconds
+from rushes.ledger.sqlite import SqliteLedger
+
+LOOK_SECONDS = 5.0  # between two lists of the bucket
+
+
+class CopiedLedger(SqliteLedger):
+    """A copy that is only read: nobody moves in."""
+
+    def _move_in(self, host: str, boot: str, take_over: bool) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class FilmStat:
+    """What is known of a film without its database: its version, its last token, and whether work is left in it."""
+
+    etag: str
+    token: int
+    open: bool
+
+
+class Copies:
+    """Every film of the bucket as it was stored last."""
+
+    def __init__(self, bucket: ConditionalBucket, folder: Path, clock: Seconds) -> None:
+        self._bucket, self._folder, self._clock = bucket, folder, clock
+        self._etags: dict[str, str] = {}  # as the bucket lists them
+        self._copies: dict[str, tuple[str, CopiedLedger]] = {}
+        self._stats: dict[str, FilmStat] = {}
+        self._looked = float("-inf")
+        self._lock = threading.RLock()
+        self.locked: frozenset[str] = frozenset()  # films that somebody holds, or held when it died
+
+    def names(self, *, now: bool = False) -> tuple[str, ...]:
+        """Every film that has a database; the list is a few seconds old at most, or of `now`."""
+        with self._lock:
+            if now or self._clock() - self._looked >= LOOK_SECONDS:
+                self._look()
+            return tuple(self._etags)
+
+    def ledger(self, name: str) -> CopiedLedger | None:
+        """The copy of a film, as it was at the last look; None if it has no database."""
+        with self._lock:
+            etag, kept = self._etags.get(name), self._copies.get(name)
+            if etag is None:
+                return None
+            if kept is None or kept[0] != etag:
+                kept = self._fetch(name, etag)
+            return kept[1] if kept else None
+
+    def stat(self, name: str) -> FilmStat:
+        """What the labels of its database say; asked again when its version has changed."""
+        with self._lock:
+            known = self._stats.get(name)
+            if known is None or known.etag != self._etags.get(name):
+                head = self._bucket.get(database_key(name), body=False)
+                labels = head.labels if head else {}
+                known = FilmStat(head.etag if head else "", int(labels.get(TOKEN, 0)), labels.get(OPEN) != "0")
+                self._stats[name] = known
+            return known
+
+    def open_films(self) -> Iterator[str]:
+        """Films in which work is left, those that nobody holds first."""
+        names = self.names()
+        return (name for name in sorted(names, key=lambda name: name in self.locked) if self.stat(name).open)
+
+    def note(self, name: str, etag: str) -> None:
+        """This process has just stored that version: readers see it before the next look."""
+        with self._lock:
+            self._etags[name] = etag
+
+    def close(self) -> None:
+        """Close every copy."""
+        with self._lock:
+            for _, ledger in self._copies.values():
+                ledger.close()
+            self._copies.clear()
+
+    def _look(self) -> None:
+        found = self._bucket.list(f"{FOLDER}/")
+        self._etags = dict(_films(found, DATABASE))
+        self.locked = frozenset(name for name, _ in _films(found, LOCK))
+        self._looked = self._clock()
+
+    def _fetch(self, name: str, etag: str) -> tuple[str, CopiedLedger] | None:
+        film, version = _short(name), _short(etag)
+        file = self._folder / film / f"{version}.sqlite"
+        if not file.exists():
+            stored = self._bucket.get(database_key(name))
+            if stored is None:
+                return None
+            make_private(file.parent)
+            write_whole(file, stored.data)
+        if name in self._copies:
+            self._copies[name][1].close()
+        for old in file.parent.glob("*.sqlite*"):
+            if not old.name.startswith(version):
+                old.unlink(missing_ok=True)
+        self._copies[name] = (etag, CopiedLedger(file))
+        return self._copies[name]
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _films(found: dict[str, str], last: str) -> Iterator[tuple[str, str]]:
+    for key, etag in sorted(found.items()):
+        if key.endswith(f"/{last}"):
+            yield key.removeprefix(f"{FOLDER}/").removesuffix(f"/{last}"), etag

@@ -1,0 +1,168 @@
+"""The films that this process holds: taken when needed, stored in the background, released when all is done."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from rushes.bucket.conditional import ConditionalBucket
+from rushes.domain.errors import LeaseLost, NotFound, StoreAway
+from rushes.domain.job import JobCommand
+from rushes.domain.worker import Incarnation
+from rushes.ledger.bucket.copies import Copies
+from rushes.ledger.bucket.film import Film, IsGone, lock_key
+from rushes.ledger.bucket.lock import FilmLock
+from rushes.ledger.clock import Millis, Seconds
+from rushes.telemetry import log
+
+STORE_SECONDS = 2.0  # between two uploads of a database while work goes on
+
+
+class Films:
+    """Which films are ours. A film is ours from `take` until it is released, or lost to another process."""
+
+    def __init__(
+        self,
+        bucket: ConditionalBucket,
+        folder: Path,
+        me: Incarnation,
+        copies: Copies,
+        *,
+        clock: Seconds,
+        wall: Millis,
+        ledger_clock: Seconds | None,
+        is_gone: IsGone,
+    ) -> None:
+        self.me, self.copies = me, copies
+        self._bucket, self._folder = bucket, folder
+        self._clock, self._wall, self._ledger_clock, self._is_gone = clock, wall, ledger_clock, is_gone
+        self._held: dict[str, Film] = {}
+        self._locks: dict[str, FilmLock] = {}  # what was seen of the locks of others
+        self.workers: dict[str, Incarnation] = {}  # of this process; they have a row in every film that is held
+        self._lock = threading.RLock()
+        self._wake, self._over = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __iter__(self) -> Iterator[Film]:
+        with self._lock:
+            return iter([*self._held.values()])
+
+    def held(self, name: str) -> Film | None:
+        """A film that is ours."""
+        return self._held.get(name)
+
+    def take(self, name: str) -> Film | None:
+        """A film that is ours, or becomes it now; None while another process holds it."""
+        with self._lock:
+            if name in self._held:
+                return self._held[name]
+            lock = self._locks.setdefault(
+                name, FilmLock(self._bucket, lock_key(name), self.me, self._clock, self._wall)
+            )
+            if not lock.acquire(self.copies.stat(name).token):
+                return None
+            del self._locks[name]
+            film = Film(self._bucket, name, self._folder, lock)
+            film.open(self.me, self._ledger_clock, self._wall, self._is_gone)
+            if lock.taken_from:
+                log.warning("%s was held by %s, which has stopped; going on with it", name, lock.taken_from)
+            for worker in self.workers.values():
+                film.ledger.renew(worker, {}, {})
+            self._held[name] = film
+            return film
+
+    def keep(self, film: Film) -> bool:
+        """Renew its lock; whether it is still ours. While the bucket is away it is, until the lease is over."""
+        try:
+            ours = film.lock.renew()
+        except StoreAway:
+            ours = film.lock.held
+        if not ours:
+            self.lose(film)
+        return ours
+
+    def lose(self, film: Film) -> None:
+        """Another process has it: write nothing more."""
+        with self._lock:
+            if self._held.pop(film.name, None):
+                log.warning("%s is held by another process now; what was being done here is dropped", film.name)
+                film.forget()
+
+    def written(self, film: Film, *, at_once: bool = False) -> None:
+        """Something was written in it. Who answers a person stores it `at_once`; else it is stored soon.
+
+        Raises:
+            LeaseLost: it is not ours any more; nothing of it counts.
+        """
+        film.touch()
+        if not at_once:
+            self._start()
+            self._wake.set()
+            return
+        try:
+            film.store()
+        except LeaseLost:
+            self.lose(film)
+            raise
+        self.copies.note(film.name, film.etag)
+        if not self.workers:
+            self.release(film)
+
+    def release(self, film: Film) -> None:
+        """Store it and let others have it."""
+        with self._lock:
+            try:
+                film.release()
+            except LeaseLost:
+                self.lose(film)
+            else:
+                self._held.pop(film.name, None)
+                self.copies.note(film.name, film.etag)
+
+    def control_worker(self, worker: str, command: JobCommand) -> None:
+        """A worker of this process drains or leaves; with the last one that leaves, every film is released."""
+        if command is JobCommand.LEAVE:
+            self.workers.pop(worker, None)
+        for film in self:
+            with contextlib.suppress(NotFound):
+                film.ledger.control(worker, command)
+            film.touch()
+            if not self.workers:
+                self.release(film)
+
+    def close(self) -> None:
+        """Store and release what is still held."""
+        self._over.set()
+        self._wake.set()
+        if self._thread:
+            self._thread.join()
+        for film in self:
+            try:
+                self.release(film)
+            except StoreAway as e:  # its lock ends by itself, and this machine's copy is taken up the next time
+                log.warning("%s could not be stored: %s", film.name, e)
+                film.ledger.close()
+        self._held.clear()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._store_changes, name="checkpoints", daemon=True)
+                self._thread.start()
+
+    def _store_changes(self) -> None:
+        while not self._over.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            for film in self:
+                self._store(film)
+            self._over.wait(STORE_SECONDS)
+
+    def _store(self, film: Film) -> None:
+        try:
+            film.store()
+        except LeaseLost:
+            self.lose(film)
+        except StoreAway as e:
+            log.warning("%s is not stored yet: %s", film.name, e)
+            self._wake.set()
