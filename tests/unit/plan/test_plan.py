@@ -182,11 +182,11 @@ def test_a_film_that_is_turned_is_listed_as_people_see_it() -> None:
 
 
 def test_a_film_is_listed_with_its_rate() -> None:
-    assert json.loads(job_facts(asked(), film(), "a.mp4"))["rate"] == [25, 1]
+    assert json.loads(job_facts(asked(), film(), "a.mp4", 1))["rate"] == [25, 1]
 
 
 def test_sound_alone_is_listed_without_a_picture() -> None:
-    shown = json.loads(job_facts(asked(), replace(film(), video=None), "a.mp3"))
+    shown = json.loads(job_facts(asked(), replace(film(), video=None), "a.mp3", 1))
     assert (shown["width"], shown["height"], shown["rate"]) == (0, 0, None)
 
 

@@ -3,10 +3,11 @@
 Results are acknowledged when their manifest is in the bucket. A database that is late is repaired by adoption.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from rushes.bucket.conditional import ConditionalBucket
 from rushes.domain.errors import LeaseLost, NotFound, Refused
@@ -23,11 +24,23 @@ from rushes.ledger.bucket.copies import Copies
 from rushes.ledger.bucket.film import Film, IsGone
 from rushes.ledger.bucket.films import Films
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
-from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, Submitted, SweepResult
 from rushes.ledger.sqlite import SqliteLedger
 
 T = TypeVar("T")
+P = ParamSpec("P")
 MOST_FILMS = 8  # that one process works on at the same time
+
+
+def _guarded(verb: Callable[Concatenate["BucketLedger", P], T]) -> Callable[Concatenate["BucketLedger", P], T]:
+    """A verb during which no film changes hands in this process."""
+
+    @functools.wraps(verb)
+    def guarded(self: "BucketLedger", /, *args: P.args, **named: P.kwargs) -> T:
+        with self.films.guard:
+            return verb(self, *args, **named)
+
+    return guarded
 
 
 class BucketLedger:
@@ -58,7 +71,7 @@ class BucketLedger:
             folder / "workers.sqlite", clock=ledger_clock, wall=wall, is_gone=is_gone, take_over=True
         )  # rows of this machine's workers, whether they hold a film or not
         self._copies = Copies(bucket, folder / "copies", clock)
-        self._films = Films(
+        self.films = Films(
             bucket,
             folder / "films",
             me,
@@ -72,6 +85,7 @@ class BucketLedger:
         self._names: dict[str, str] = {}  # the film of a job
 
     # Taking in
+    @_guarded
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         try:
             return Submitted(self.job(new.id), created=False)
@@ -79,33 +93,37 @@ class BucketLedger:
             name = self._names[new.id] = self._film_of(new)
         return self._steer(name, lambda film: film.ledger.submit(new, first))
 
+    @_guarded
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
         film = self._held(job)
         return film.ledger.draft(job, task, fence, tasks, facts) if film else Verdict.LOST
 
-    def arrived(self, key: str, etag: str) -> tuple[str, ...]:
+    @_guarded
+    def arrived(self, key: str, etag: str) -> Arrival:
         return self._steer(self._film_of_key(key), lambda film: film.ledger.arrived(key, etag))
 
     # Working
+    @_guarded
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         self._here.claim(worker, lanes, n)  # raises if its row is over
         if hinted:
             return self._claim_hinted(worker, lanes, n, hinted)
         leases: list[Lease] = []
-        for film in self._films:
+        for film in self.films:
             leases += film.ledger.claim(worker, lanes, n - len(leases), ()) if len(leases) < n else ()
         if not leases and (film_taken := self._next_film()):
             leases += film_taken.ledger.claim(worker, lanes, n)
         return tuple(leases)
 
+    @_guarded
     def renew(
         self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
     ) -> Renewed:
-        self._films.workers[worker.id] = worker
+        self.films.workers[worker.id] = worker
         here = self._here.renew(worker, {}, {}, note)
         leases, drain, gone = dict.fromkeys(holding, LeaseStatus.LOST), here.drain, here.gone
-        for film in self._films:
-            if self._films.keep(film):
+        for film in self.films:
+            if self.films.keep(film):
                 mine = {task: fence for task, fence in holding.items() if self._film_of_task(task) is film}
                 reply = film.ledger.renew(
                     worker, mine, {task: progress[task] for task in mine if task in progress}, note
@@ -114,64 +132,73 @@ class BucketLedger:
                 drain, gone = drain or reply.drain, gone or reply.gone
         return Renewed(leases, drain, gone)
 
+    @_guarded
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
         verdicts, ready = dict.fromkeys(finishes, Verdict.LOST), list[str]()
         for film, some in self._by_film(finishes, lambda finish: finish.task):
             reply = film.ledger.complete(worker, some)
             verdicts |= dict(zip(some, reply.verdicts, strict=True))
             ready += reply.ready
-            self._films.written(film)
+            self.films.written(film)
         return Completed(tuple(verdicts[finish] for finish in finishes), tuple(ready))
 
+    @_guarded
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         film = self._film_of_task(task)
         if film is None:
             return Verdict.LOST
         verdict = film.ledger.fail(worker, task, fence, failure, delay)
-        self._films.written(film)
+        self.films.written(film)
         return verdict
 
+    @_guarded
     def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
         for film, some in self._by_film(held, lambda pair: pair[0]):
             film.ledger.give_back(worker, some, reason)
-            self._films.written(film)
+            self.films.written(film)
 
+    @_guarded
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         swept = [self._here.sweep(limit)]
-        for film in self._films:
+        for film in self.films:
             mine = [debt for debt in paid if self._name(debt.job) == film.name]
             found = film.ledger.sweep(limit, mine)
             if mine or found.released:
-                self._films.written(film)
+                self.films.written(film)
             if found.quiet:
-                self._films.release(film)
+                self.films.release(film)
             swept.append(found)
         return merged.sweeps(swept)
 
     # Steering
+    @_guarded
     def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
         if command in (JobCommand.DRAIN, JobCommand.LEAVE):
             self._here.control(target, command)
-            self._films.control_worker(target, command)
+            self.films.control_worker(target, command)
             return None
         return self._steer(self._found(target), lambda film: film.ledger.control(target, command, value, stages))
 
+    @_guarded
     def revive(
         self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
     ) -> tuple[str, ...]:
         return self._steer(self._found(job), lambda film: film.ledger.revive(job, tasks, stages, again))
 
+    @_guarded
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
         """Of films that are held; the manifests in the bucket tell the rest."""
         found: dict[str, Result] = {}
-        for film in self._films:
+        for film in self.films:
             found |= film.ledger.known(owner, keys)
         return found
 
+    @_guarded
     def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
         names = [name for name, ledger in self._readers() if ledger.known(owner, keys)]
         return sum(self._steer(name, lambda film: film.ledger.set_aside(owner, keys, reason)) for name in names)
 
+    @_guarded
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
         if film := self._film_of_task(task):
             film.ledger.log(task, fence, first, lines)
@@ -223,21 +250,21 @@ class BucketLedger:
         return merged.changed(dict(self._readers()), cursor)
 
     def workers(self) -> tuple[Worker, ...]:
-        held = {film.name for film in self._films} | self._copies.locked
+        held = {film.name for film in self.films} | self._copies.locked
         others = ((ledger.workers(), name in held) for name, ledger in self._readers())
         return merged.workers([(self._here.workers(), True), *others])
 
     # Beside the port
     def close(self) -> None:
         """Store and release what is held."""
-        self._films.close()
+        self.films.close()
         self._copies.close()
         self._here.close()
 
     def _claim_hinted(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
         leases: list[Lease] = []
         for name in dict.fromkeys(self._name(_job(task)) for task in hinted):
-            film = self._films.take(name) if name else None
+            film = self.films.take(name) if name else None
             if film and len(leases) < n:
                 mine = [task for task in hinted if self._name(_job(task)) == name]
                 leases += film.ledger.claim(worker, lanes, n - len(leases), mine)
@@ -245,7 +272,7 @@ class BucketLedger:
 
     def _next_film(self) -> Film | None:
         """Another film with work left in it, if this process can have one more."""
-        held = [film.name for film in self._films]
+        held = [film.name for film in self.films]
         if len(held) >= MOST_FILMS:
             return None
         return next(
@@ -254,7 +281,7 @@ class BucketLedger:
 
     def _try(self, name: str) -> Film | None:
         try:
-            return self._films.take(name)
+            return self.films.take(name)
         except LeaseLost:  # another process was quicker
             return None
 
@@ -264,21 +291,21 @@ class BucketLedger:
         Raises:
             Refused: another process works on the film.
         """
+        was_held = self.films.held(name) is not None
         film = self._try(name)
         if film is None:
             raise Refused(f"{name} is being worked on elsewhere", "Try again when that has ended, or stop the worker.")
         try:
             answer = verb(film)
-        except BaseException:
-            if not self._films.workers:
-                self._films.release(film)
-            raise
-        self._films.written(film, at_once=True)
-        return answer
+            self.films.store(film)
+            return answer
+        finally:
+            if not was_held:
+                self.films.release(film)
 
     def _held(self, job: str) -> Film | None:
         name = self._name(job)
-        return self._films.held(name) if name else None
+        return self.films.held(name) if name else None
 
     def _film_of_task(self, task: str) -> Film | None:
         return self._held(_job(task))
@@ -288,13 +315,13 @@ class BucketLedger:
         groups: dict[str, list[T]] = defaultdict(list)
         for item in items:
             groups[self._name(_job(task_of(item)))].append(item)
-        return [(film, some) for name, some in groups.items() if (film := self._films.held(name))]
+        return [(film, some) for name, some in groups.items() if (film := self.films.held(name))]
 
     def _readers(self) -> Iterator[tuple[str, SqliteLedger]]:
         """Every film: the working copy of one that is held, else the copy of what is stored."""
-        names = dict.fromkeys([*self._copies.names(), *(film.name for film in self._films)])
+        names = dict.fromkeys([*self._copies.names(), *(film.name for film in self.films)])
         for name in names:
-            film = self._films.held(name)
+            film = self.films.held(name)
             ledger = film.ledger if film else self._copies.ledger(name)
             if ledger:
                 yield name, ledger
@@ -302,7 +329,7 @@ class BucketLedger:
     def _reader(self, job: str) -> SqliteLedger | None:
         """The ledger that knows a job, None if none does."""
         name = self._name(job)
-        film = self._films.held(name)
+        film = self.films.held(name)
         self._copies.names()
         return film.ledger if film else self._copies.ledger(name)
 

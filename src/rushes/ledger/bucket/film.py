@@ -59,7 +59,7 @@ class Film:
         self._bucket, self._folder = bucket, folder / hashlib.sha256(name.encode()).hexdigest()[:24] / str(lock.token)
         self._database, self._base = self._folder / DATABASE, self._folder / "etag"
         self.etag, self._written, self._stored = "", 0, 0
-        self._storing = threading.Lock()
+        self._storing, self._closed = threading.Lock(), False
         self.ledger: FilmLedger
 
     @property
@@ -87,7 +87,8 @@ class Film:
             with contextlib.suppress(LeaseLost):
                 self.store()
                 return self._drop_others()
-            self.forget()  # the former holder came first with a last write: take that up
+            self.ledger.close()
+            shutil.rmtree(self._folder)  # the former holder came first with a last write: take that up
             if not self.lock.renew():
                 break
         raise LeaseLost(f"{self.name} was taken by another process")
@@ -101,7 +102,7 @@ class Film:
         """
         with self._storing:
             written = self._written
-            if written == self._stored:
+            if written == self._stored or self._closed:
                 return
             if not (self.lock.held or self.lock.renew()):
                 raise LeaseLost(f"the lock of {self.name} was lost")
@@ -118,13 +119,18 @@ class Film:
     def release(self) -> None:
         """Store what is left and let others have it."""
         self.store()
-        self.ledger.close()
+        self._close()
         self.lock.release()
 
     def forget(self) -> None:
         """It is not ours any more: what is here is not taken up again."""
-        self.ledger.close()
+        self._close()
         shutil.rmtree(self._folder)
+
+    def _close(self) -> None:
+        with self._storing:
+            self._closed = True
+            self.ledger.close()
 
     def _fetch(self) -> None:
         """What an earlier process of this machine left is newer than the bucket's version, if that is its base."""

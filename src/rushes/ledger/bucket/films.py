@@ -39,12 +39,12 @@ class Films:
         self._held: dict[str, Film] = {}
         self._locks: dict[str, FilmLock] = {}  # what was seen of the locks of others
         self.workers: dict[str, Incarnation] = {}  # of this process; they have a row in every film that is held
-        self._lock = threading.RLock()
+        self.guard = threading.RLock()  # no film changes hands while it is held
         self._wake, self._over = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def __iter__(self) -> Iterator[Film]:
-        with self._lock:
+        with self.guard:
             return iter([*self._held.values()])
 
     def held(self, name: str) -> Film | None:
@@ -53,7 +53,7 @@ class Films:
 
     def take(self, name: str) -> Film | None:
         """A film that is ours, or becomes it now; None while another process holds it."""
-        with self._lock:
+        with self.guard:
             if name in self._held:
                 return self._held[name]
             lock = self._locks.setdefault(
@@ -83,34 +83,36 @@ class Films:
 
     def lose(self, film: Film) -> None:
         """Another process has it: write nothing more."""
-        with self._lock:
+        with self.guard:
             if self._held.pop(film.name, None):
                 log.warning("%s is held by another process now; what was being done here is dropped", film.name)
                 film.forget()
 
-    def written(self, film: Film, *, at_once: bool = False) -> None:
-        """Something was written in it. Who answers a person stores it `at_once`; else it is stored soon.
+    def written(self, film: Film) -> None:
+        """Something was written in it: it is stored soon."""
+        film.touch()
+        self._start()
+        self._wake.set()
+
+    def store(self, film: Film) -> None:
+        """Something was written for a person or program, who is answered when it is stored.
 
         Raises:
             LeaseLost: it is not ours any more; nothing of it counts.
         """
         film.touch()
-        if not at_once:
-            self._start()
-            self._wake.set()
-            return
         try:
             film.store()
         except LeaseLost:
             self.lose(film)
             raise
         self.copies.note(film.name, film.etag)
-        if not self.workers:
-            self.release(film)
 
     def release(self, film: Film) -> None:
-        """Store it and let others have it."""
-        with self._lock:
+        """Store it and let others have it; one that is not ours any more is left alone."""
+        with self.guard:
+            if self._held.get(film.name) is not film:
+                return
             try:
                 film.release()
             except LeaseLost:
@@ -145,7 +147,7 @@ class Films:
         self._held.clear()
 
     def _start(self) -> None:
-        with self._lock:
+        with self.guard:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._store_changes, name="checkpoints", daemon=True)
                 self._thread.start()
