@@ -65,7 +65,7 @@ def test_a_model_of_the_hub_that_is_not_here_names_the_command(tmp_path: Path, m
 
 def test_only_stages_that_lack_a_model_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = home(tmp_path, monkeypatch, "text", "tesseract")
-    lacks = missing_by_stage(here, [*here.specs, "of another package"], "fast")
+    lacks = missing_by_stage(here, [*here.specs, "of another package"], "fast", {"text": "tesseract"})
     assert lacks["transcribe"]
     assert all(lacks.values())
     assert "probe" not in lacks
