@@ -26,7 +26,17 @@ from rushes.ledger.port import Ledger
 from rushes.ledger.process import host_id
 from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record, Records, all_records
-from rushes.settings import HOME_NAME, MODEL_SETTINGS, Loaded, Settings, models_folder, own_model, uses_stub
+from rushes.settings import (
+    HOME_NAME,
+    LOCAL,
+    MODEL_SETTINGS,
+    Loaded,
+    Settings,
+    inference_of,
+    models_folder,
+    own_model,
+    uses_stub,
+)
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport
 
@@ -198,7 +208,7 @@ class Home:
         """What each stage says of itself."""
         from rushes.stages.registry import load_stages, specs_of  # noqa: PLC0415 - stages import their media libraries
 
-        return specs_of(load_stages())
+        return specs_of(load_stages(lambda stage: inference_of(self.settings, stage)[0] != LOCAL))
 
     @cached_property
     def models(self) -> ModelStore:

@@ -1,12 +1,12 @@
 """Calls that came over a line, answered by an engine: the other side of the remote engine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON
-from rushes.engines.port import RATE, DecodingOptions, Engine
+from rushes.engines.port import RATE, DecodingOptions, Engine, Jpeg, Picture, Pictures
 from rushes.engines.wire import pack, pack_floats, sound, unpack, unpack_pictures
 
 _LONGEST_SOUND = 30 * 60 * RATE  # samples: voice detection is given ten minutes at a time
@@ -15,8 +15,8 @@ _MOST_TEXTS = 5000
 Ask = Callable[[], bytes]
 
 
-def answer(engine: Engine, capability: str, data: bytes) -> bytes:
-    """What the engine says to a call.
+def answer(engine: Engine, capability: str, data: bytes, check: Callable[[], None] = lambda: None) -> bytes:
+    """What the engine says to a call; `check` is called before each picture, and what it raises ends the call.
 
     Raises:
         Refused: there is no such call.
@@ -24,32 +24,33 @@ def answer(engine: Engine, capability: str, data: bytes) -> bytes:
     """
     call, parts = unpack(data)
     try:
-        ask = _prepared(engine, capability, call, parts)
+        ask = _prepared(engine, capability, call, parts, check)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as e:
         raise Refused(f"this is no call of /v1/{capability}: {type(e).__name__} {e}") from e
     return ask()
 
 
-def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes]) -> Ask:
+def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes], check: Callable[[], None]) -> Ask:
     """The call with its arguments checked: what fails after this is the engine's fault."""
+    pictures = _Pictures(unpack_pictures(call["shapes"], parts), check) if "shapes" in call else None
     match capability, call.get("what"):
         case "hear", what:
             return _hear(engine, what, call, parts)
         case "read", None:
-            given = (str(call["model"]), unpack_pictures(call["shapes"], parts), _side(call))
+            given = (str(call["model"]), _all(pictures), _side(call))
             languages = [str(language) for language in call["languages"]]
             return lambda: _seen(engine.read_text(*given, languages))
         case "detect", "objects":
-            some = (str(call["model"]), unpack_pictures(call["shapes"], parts), float(call["least"]))
+            some = (str(call["model"]), _all(pictures), float(call["least"]))
             return lambda: _seen(engine.detect_objects(*some))
         case "detect", "faces":
-            faces = (str(call["model"]), unpack_pictures(call["shapes"], parts), float(call["least"]), _side(call))
+            faces = (str(call["model"]), _all(pictures), float(call["least"]), _side(call))
             return lambda: _seen(engine.detect_faces(*faces))
         case "detect", "places":
-            places = (str(call["model"]), unpack_pictures(call["shapes"], parts), int(call["most"]))
+            places = (str(call["model"]), _all(pictures), int(call["most"]))
             return lambda: _seen(engine.classify_place(*places))
         case "depth", None:
-            return _depth(engine, call, parts)
+            return _depth(engine, call, _all(pictures))
         case "embed", None:
             return _embed(engine, call)
     raise NotFound(f"there is no call {capability!r}")
@@ -71,8 +72,8 @@ def _hear(engine: Engine, what: str, call: JSON, parts: Sequence[bytes]) -> Ask:
     raise ValueError(f"what is {what!r}?")
 
 
-def _depth(engine: Engine, call: JSON, parts: Sequence[bytes]) -> Ask:
-    model, pictures, inverse = str(call["model"]), unpack_pictures(call["shapes"], parts), bool(call["inverse"])
+def _depth(engine: Engine, call: JSON, pictures: Pictures) -> Ask:
+    model, inverse = str(call["model"]), bool(call["inverse"])
 
     def ask() -> bytes:
         maps = engine.inverse_depth(model, pictures, inverse=inverse)
@@ -95,6 +96,25 @@ def _embed(engine: Engine, call: JSON) -> Ask:
 
 def _seen(found: Sequence[Sequence[Any]]) -> bytes:
     return pack({"pictures": [[one if isinstance(one, tuple) else asdict(one) for one in some] for some in found]})
+
+
+class _Pictures(list[Picture | Jpeg]):
+    """Pictures that are shown to a model as long as somebody waits for the answer."""
+
+    def __init__(self, pictures: Sequence[Picture | Jpeg], check: Callable[[], None]) -> None:
+        super().__init__(pictures)
+        self._check = check
+
+    def __iter__(self) -> Iterator[Picture | Jpeg]:
+        for picture in super().__iter__():
+            self._check()
+            yield picture
+
+
+def _all(pictures: _Pictures | None) -> _Pictures:
+    if pictures is None:
+        raise KeyError("shapes")
+    return pictures
 
 
 def _side(call: JSON) -> int:

@@ -1,6 +1,6 @@
 """All stages: the built-in ones, and those of installed packages (entry point group `rushes.stages`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
@@ -37,14 +37,15 @@ GROUP = "rushes.stages"
 _RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not available on every platform
 
 
-def load_stages() -> dict[str, Stage]:
-    """Stages by name.
+def load_stages(runs_elsewhere: Callable[[str], bool] = lambda _stage: False) -> dict[str, Stage]:
+    """Stages by name; one whose models run elsewhere needs no library for them here.
 
     Raises:
         Refused: a package offers something that is not a stage, or a name that is taken.
     """
     named = {stage.spec.name: stage for stage in _BUILT_IN}
-    stages = {name: stage for name, stage in named.items() if name not in _RUNTIMES or find_spec(_RUNTIMES[name])}
+    lacks = {name for name, runtime in _RUNTIMES.items() if not runs_elsewhere(name) and not find_spec(runtime)}
+    stages = {name: stage for name, stage in named.items() if name not in lacks}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         stage = point.load()
         name = _checked(stage, point.value)

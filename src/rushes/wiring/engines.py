@@ -24,8 +24,7 @@ def open_engine(s: Settings, stage: str) -> Engine:
         from rushes.engines.remote import RemoteEngine
 
         return RemoteEngine(services_of(s, urls).session().post)
-    store = ModelStore(models_folder(s), paths=[Path(path) for path in own_models(s)])
-    return slot_engines(store, _THREADS)[kind]()
+    return slot_engines(_store(s), _THREADS)[kind]()
 
 
 def services_of(s: Settings, urls: tuple[str, ...]) -> InferenceServices:
@@ -49,6 +48,18 @@ def slot_engines(store: ModelStore, threads: int) -> Mapping[str, Callable[[], E
         return StubEngine()
 
     return {LOCAL: local, STUB: stub}
+
+
+def service_engine(s: Settings, threads: int) -> tuple[ModelStore, Engine]:
+    """The models of an inference service and their engine, which keeps what it has loaded."""
+    from rushes.engines.local import LocalEngine
+
+    store = _store(s)
+    return store, LocalEngine(store, threads, idle_seconds=0)
+
+
+def _store(s: Settings) -> ModelStore:
+    return ModelStore(models_folder(s), paths=[Path(path) for path in own_models(s)])
 
 
 def worker_engine(s: Settings, stage: str) -> str:

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -55,6 +55,12 @@ def slot_process(home: Home, threads: int) -> ChildDeps:
         attempt=lambda lease: Attempt(deps, lease),
         open_session=StageServices(s).session,
     )
+
+
+def film_process(s: Settings, scratch: Path) -> tuple[list[str], Mapping[str, str]]:
+    """The command and the environment of a process that answers one question about a film, without models."""
+    told = SlotSettings("", [], 1, s.log_level, replace(confinement_of(s), read=[]))
+    return ["-P", "-m", "rushes.wiring.film", told.to_json()], _environment(s, scratch)
 
 
 def confinement_of(s: Settings) -> Confinement:

@@ -11,14 +11,14 @@ from rushes.engines.port import RATE, DecodingOptions, Engine, Pcm, Picture
 
 _REPEATS = 3
 _SECONDS = 10
+CAPABILITIES = ("speech", "text", "objects", "faces", "places", "depth", "sentences")
 
 
 def benchmark(engine: Engine, model: Model) -> ModelSpeed | None:
     """Run a model a few times; None where there is no benchmark for its capability."""
-    found = _case(engine, model)
-    if found is None:
+    if model.capability not in CAPABILITIES:
         return None
-    subject, run = found
+    subject, run = trial_call(engine, model.capability, model.id)
     before = engine.loading
     run()
     loading, taken = engine.loading - before, []
@@ -29,17 +29,19 @@ def benchmark(engine: Engine, model: Model) -> ModelSpeed | None:
     return ModelSpeed(model.id, subject, round(min(taken), 4), round(loading, 2))
 
 
-def _case(engine: Engine, model: Model) -> tuple[str, Callable[[], object]] | None:
+def trial_call(engine: Engine, capability: str, model: str) -> tuple[str, Callable[[], object]]:
+    """What a model of a capability can be tried with, and how. Raises KeyError: there is no such capability."""
     picture, frame = _picture(), "a 720p frame"
-    return {
-        "speech": (f"{_SECONDS} s of sound", lambda: engine.transcribe(model.id, _sound(), DecodingOptions("en"))),
-        "text": (frame, lambda: engine.read_text(model.id, [picture], 960)),
-        "objects": (frame, lambda: engine.detect_objects(model.id, [picture], 0.4)),
-        "faces": (frame, lambda: engine.detect_faces(model.id, [picture], 0.7, 960)),
-        "places": (frame, lambda: engine.classify_place(model.id, [picture], 5)),
-        "depth": (frame, lambda: engine.inverse_depth(model.id, [picture], inverse=False)),
-        "sentences": ("a sentence", lambda: engine.embed(model.id, ["it was the best of times"])),
-    }.get(model.capability)
+    calls: dict[str, tuple[str, Callable[[], object]]] = {
+        "speech": (f"{_SECONDS} s of sound", lambda: engine.transcribe(model, _sound(), DecodingOptions("en"))),
+        "text": (frame, lambda: engine.read_text(model, [picture], 960)),
+        "objects": (frame, lambda: engine.detect_objects(model, [picture], 0.4)),
+        "faces": (frame, lambda: engine.detect_faces(model, [picture], 0.7, 960)),
+        "places": (frame, lambda: engine.classify_place(model, [picture], 5)),
+        "depth": (frame, lambda: engine.inverse_depth(model, [picture], inverse=False)),
+        "sentences": ("a sentence", lambda: engine.embed(model, ["it was the best of times"])),
+    }
+    return calls[capability]
 
 
 def _picture() -> Picture:

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "stereo": ("stereo", "Make a 3D version of a film, or preview it in seconds."),
         "export": ("clips", "Export subtitles, text or shots of a video."),
         "compare": ("browse", "Show the results of two runs of a video side by side."),
+        "ml": ("processes", "Serve models to workers and to programs over HTTP."),
         "serve": ("processes", "Serve the library to browsers and to programs over HTTP."),
     },
     "Control": {

@@ -59,7 +59,7 @@ class BrokerService:
         attempt = self._attempt()
         match (ask["verb"], attempt, given):
             case ("put", Attempt(), int()):
-                blob = attempt.put(ask["owner"], _file(given))
+                blob = attempt.put(ask["owner"], readable_file(given))
                 return {"sha256": blob.sha256, "size": blob.size}, None
             case ("open", Attempt(), None):
                 return {}, os.open(attempt.local(ask["owner"], str(ask["sha256"])), READ)
@@ -68,15 +68,15 @@ class BrokerService:
             case ("block", Attempt(), None):
                 return {}, os.open(attempt.block(int(ask["number"])), READ)
             case ("infer", Attempt(), int()):
-                call = _file(given).read_bytes()
-                return {}, _memory(self._inference.infer(attempt.stage, str(ask["capability"]), call))
+                call = readable_file(given).read_bytes()
+                return {}, memory_file(self._inference.infer(attempt.stage, str(ask["capability"]), call))
             case ("commit", Attempt(), None):
                 attempt.commit(ask["outputs"])
                 return {}, None
         raise NeverWorks("the slot asked for something that its task does not have")
 
 
-def _memory(data: bytes) -> int:
+def memory_file(data: bytes) -> int:
     """A descriptor from which these bytes are read."""
     file = os.memfd_create("answer")
     with os.fdopen(os.dup(file), "wb") as out:
@@ -85,7 +85,7 @@ def _memory(data: bytes) -> int:
     return file
 
 
-def _file(given: int) -> Path:
+def readable_file(given: int) -> Path:
     """What the slot passed, as a file to store: the very file that it could read, whatever has its name by now.
 
     A descriptor that only names a file (O_PATH) proves no right to read it, and the worker must not lend its own.

@@ -9,18 +9,20 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.domain.errors import Interrupted, Refused, RushesError, StoreAway, Terminated
+from rushes.domain.errors import Interrupted, NotAllowed, Refused, RushesError, StoreAway, Terminated
 from rushes.files import local_path
 from rushes.library import Library, needed
 from rushes.library.local_fleet import GRACE_SECONDS, Ended, Fleet, Part
 from rushes.library.work.processes import WorkerProcesses
 from rushes.library.work.workers import HomeWorker, OnFetch, wait_for_store
+from rushes.settings import load
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.worker_view import WorkerView, task_summary
 from rushes.surfaces.words import plural
+from rushes.telemetry import log_to
 
 SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
 
@@ -130,6 +132,40 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
         server.run()
     finally:
         beside.stop(signals)
+    return 128 + server.told if server.told else 0
+
+
+@command("ml", "rushes ml", "rushes ml --host 0.0.0.0 --port 8001 --insecure")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
+@number_option("--port", "Port to listen on.", 0, 65535, 8001)
+@click.option("--insecure", is_flag=True, help="Let other machines ask without a token.")
+def ml(session: Session, host: str, port: int, insecure: bool) -> int:
+    """Serve models to workers and to programs over HTTP: the inference service.
+
+    Before it listens it fetches, verifies, loads and tries every model (or those of `ml_models`); it ends if one fails.
+    It has no home and no database. Workers use it with inference = "http://HOST:8001". An address that other machines
+    reach needs RUSHES_INFERENCE_TOKEN, which workers send too; --insecure does without.
+    Requires: pip install 'rushes[serve]'
+    """
+    with needed("serve"):
+        from rushes.library.inference import InferenceService  # noqa: PLC0415 - numpy, and the extra below
+        from rushes.surfaces.http.proxy import is_loopback  # noqa: PLC0415
+        from rushes.surfaces.ml.app import create  # noqa: PLC0415
+        from rushes.surfaces.server.process import Server  # noqa: PLC0415
+    settings = load().settings
+    log_to(level=settings.log_level)
+    if not (insecure or settings.inference_token or is_loopback(host)):
+        raise NotAllowed(f"everybody who reaches {host} could ask", "Set RUSHES_INFERENCE_TOKEN, or use --insecure.")
+    port = port or _free_port(host)
+    _check_port(host, port)
+    service = InferenceService(settings)
+    session.remark(("loading models", NOW))
+    service.start()
+    server = Server(create(service, settings), host, port)
+    url = f"http://{_shown(host)}:{port}"
+    session.message("serving", url=url, models=list(service.loaded()))
+    session.line(url)
+    server.run()
     return 128 + server.told if server.told else 0
 
 

@@ -1,0 +1,144 @@
+"""Questions about films, each in a confined process of its own, which asks this one for the models."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from rushes.domain.errors import InferenceFailed, NotAllowed, NotFound, Refused
+from rushes.domain.keys import JSON
+from rushes.files import READ
+from rushes.library.inference.gate import Check
+from rushes.library.inference.service import InferenceService
+from rushes.settings import Settings
+from rushes.sources.roots import is_below
+from rushes.wiring.slots import film_process
+from rushes.worker.broker import channel
+from rushes.worker.broker.failures import raise_failure
+from rushes.worker.broker.service import memory_file, readable_file
+from rushes.worker.scratch import scratch
+
+LOOK_SECONDS = 0.2
+
+
+class Films:
+    """Opens films below the configured sources, and nowhere else."""
+
+    def __init__(self, service: InferenceService, settings: Settings) -> None:
+        self._service, self._settings = service, settings
+        self._roots = [root.strip() for root in settings.sources.split(",") if root.strip()]
+
+    def ask(self, what: str, path: str, asked: Mapping[str, JSON], check: Check) -> JSON:
+        """The answer to a question about a film.
+
+        Raises:
+            NotAllowed, NotFound, BadMedia: there is no such film, or none that may be opened.
+            Cancelled: the caller went away.
+            InferenceFailed: a model failed, or the process did.
+        """
+        limits = {"max_pixels": self._settings.max_pixels, "max_hours": self._settings.max_hours}
+        film = self._open(path)
+        try:
+            with _process(self._settings) as (process, line):
+                question = {"what": what, "asked": {**asked, **limits}, "name": Path(path).name}
+                turn = _Turn(self._service, film, {**question, "size": os.fstat(film).st_size}, check)
+                return turn.serve(process, line, time.monotonic() + self._settings.inference_seconds)
+        finally:
+            os.close(film)
+
+    def _open(self, path: str) -> int:
+        if not Path(path).is_absolute() or not is_below(path, self._roots):
+            raise NotAllowed("only films below the configured sources can be asked about", "Set RUSHES_SOURCES.")
+        try:
+            film = os.open(os.path.realpath(path), READ)
+        except OSError as e:
+            raise NotFound(f"{Path(path).name} cannot be opened: {e.strerror}", "Check video_path.") from e
+        if not stat.S_ISREG(os.fstat(film).st_mode):
+            os.close(film)
+            raise NotFound(f"{Path(path).name} is no file", "Check video_path.")
+        if not is_below(str(Path(f"/proc/self/fd/{film}").readlink()), self._roots):
+            os.close(film)
+            raise NotAllowed("the film has been moved")
+        return film
+
+
+class _Turn:
+    """One process and what it may have: its film, its question, the models."""
+
+    def __init__(self, service: InferenceService, film: int, question: JSON, check: Check) -> None:
+        self._service, self._film, self._question, self._check = service, film, question, check
+        self._found: JSON = None
+
+    def serve(self, process: "subprocess.Popen[bytes]", line: socket.socket, until: float) -> JSON:
+        while self._found is None:
+            while not select.select([line], [], [], LOOK_SECONDS)[0]:
+                self._check()
+                if time.monotonic() > until:
+                    raise InferenceFailed("the film takes longer than inference_seconds allows")
+            try:
+                ask, given = channel.receive(line)
+            except (EOFError, OSError, ValueError) as e:
+                code = process.wait()
+                raise InferenceFailed(f"the process that read the film ended with {code}") from e
+            self._reply(line, ask, given)
+        return self._found
+
+    def _reply(self, line: socket.socket, ask: JSON, given: int | None) -> None:
+        passed: int | None = None
+        reply: JSON = {}
+        try:
+            match ask.get("verb"), given:
+                case "question", None:
+                    reply = self._question
+                case "original", None:
+                    passed = os.open(
+                        f"/proc/self/fd/{self._film}", os.O_RDONLY | os.O_CLOEXEC
+                    )  # with a position of its own
+                case "infer", int():
+                    call = readable_file(given).read_bytes()
+                    passed = memory_file(self._service.answer(str(ask["capability"]), call, self._check))
+                case "found", None:
+                    self._found = dict(ask["found"])
+                case "failed", None:
+                    raise_failure(ask["failure"])
+                case _:
+                    raise Refused("the process asked for something that it does not have")
+            with contextlib.suppress(OSError):
+                channel.send(line, reply, passed)
+        finally:
+            for file in (passed, given):
+                if file is not None:
+                    os.close(file)
+
+
+@contextmanager
+def _process(settings: Settings) -> Iterator[tuple["subprocess.Popen[bytes]", socket.socket]]:
+    """A confined process and the line to it; it is ended with everything that it started."""
+    ours, theirs = socket.socketpair()
+    with ours, scratch(Path(tempfile.gettempdir()) / f"rushes-ml-{os.getuid()}") as folder:
+        with theirs:
+            argv, env = film_process(settings, folder)
+            process = subprocess.Popen(
+                [sys.executable, *argv, str(folder), str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                cwd=folder,
+                env={**env, "RUSHES_WORKER_PID": str(os.getpid())},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        try:
+            yield process, ours
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

@@ -1,0 +1,167 @@
+"""Models that are loaded and tried at the start, and answer calls from then on."""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, Refused, RushesError
+from rushes.engines.calls import answer
+from rushes.engines.models.benchmark import trial_call
+from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
+from rushes.library.inference.gate import Cancelled, Check, Gate, Queue
+from rushes.settings import MODEL_SETTINGS, Settings, own_model
+from rushes.telemetry import log
+from rushes.wiring.engines import service_engine
+
+HEALTHY, DEGRADED, UNHEALTHY = "healthy", "degraded", "unhealthy"
+_OF_THE_CALL = (Refused, NeverWorks, Cancelled)  # errors that say nothing about the model
+Found = TypeVar("Found")
+
+_CAPABILITIES = {  # of the questions about films; scenes need no model
+    "objects": "objects",
+    "faces": "faces",
+    "transcribe": "speech",
+    "ocr": "text",
+    "places": "places",
+    "scenes": "",
+}
+_SIZES = ("base", "small", "medium", "large", "large-v2", "large-v3")
+_ALIASES: Mapping[
+    str, Mapping[str, tuple[str, ...]]
+] = {  # names of the documents, by question -> what we ship, the first that is loaded; none: any of the profile
+    "objects": {"yolov8n.pt": ()},
+    "faces": {"yolov8n-face.pt": ()},
+    "transcribe": {"tiny": (ENGLISH, MULTILINGUAL), **dict.fromkeys(_SIZES, (MULTILINGUAL, ENGLISH))},
+    "ocr": {"": ()},
+    "places": {"": ()},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How an inference service is."""
+
+    status: str
+    models_loaded: tuple[str, ...]
+    gpu_available: bool = False
+    gpu_memory_used_mb: int = 0
+
+
+class InferenceService:
+    """Answers calls with the models of this machine, so many at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store, self.engine = service_engine(settings, settings.threads or os.cpu_count() or 1)
+        self.gate, self.queue = Gate(settings.gpu_concurrency), Queue(settings.inference_queue)
+        self._loaded: list[str] = []
+        self._own: dict[str, str] = {}  # models of the settings -> their capability
+        self._failing: dict[str, str] = {}  # capability -> why its last call failed
+        self._lock = threading.Lock()
+        self.calls: Counter[tuple[str, str]] = Counter()  # by capability and outcome
+        self.seconds: Counter[str] = Counter()  # of models at work, by capability
+
+    def start(self) -> None:
+        """Fetch, verify, load and try every model.
+
+        Raises:
+            RushesError: one of them cannot be had, is not what was promised, or fails.
+        """
+        ids = [id.strip() for id in self._settings.ml_models.split(",") if id.strip()] or list(self._store.known)
+        self._store.pull([id for id in ids if id in self._store.known])
+        known = [(self._store.known[id].capability, id) for id in ids if id in self._store.known]
+        if unknown := ", ".join(id for id in ids if id not in self._store.known):
+            raise Refused(f"ml_models names unknown models: {unknown}", f"Known are: {', '.join(self._store.known)}.")
+        own = [(c, model) for c in MODEL_SETTINGS if (model := own_model(self._settings, c))]
+        self._own = {model: capability for capability, model in own}
+        for capability, model in (*known, *own):
+            self._try(capability, model)
+        log.info("%d models are loaded", len(self._loaded))
+
+    def answer(self, capability: str, call: bytes, check: Check) -> bytes:
+        """The answer to a call, in turn.
+
+        Raises:
+            Refused, NeverWorks: the call is not possible as it is.
+            Cancelled: the caller went away.
+            InferenceFailed: the model failed.
+        """
+        return self.use(capability, lambda: answer(self.engine, capability, call, check), check)
+
+    def use(self, capability: str, ask: Callable[[], Found], check: Check) -> Found:
+        """What a model says, in turn; raises as `answer`."""
+        with self.gate.permit(check):
+            begun = time.monotonic()
+            try:
+                found = ask()
+            except _OF_THE_CALL as e:
+                self._note(capability, begun, "cancelled" if isinstance(e, Cancelled) else "refused")
+                raise
+            except Exception as e:
+                self._note(capability, begun, "failed", f"{type(e).__name__}: {e}")
+                log.exception("a model failed")
+                raise InferenceFailed(f"a model of {capability} failed: {e}") from e
+            self._note(capability, begun, "answered")
+            return found
+
+    def health(self) -> Health:
+        """Whether every model answers; one that failed is lost until it answers again."""
+        with self._lock:
+            status = UNHEALTHY if not self._loaded else DEGRADED if self._failing else HEALTHY
+            return Health(status, tuple(self._loaded))
+
+    def choose(self, question: str, model: str, profile: str) -> str:
+        """The models that answer a question about a film, by a name of ours or of the documents.
+
+        Raises:
+            Refused: there is no such model, or it was not loaded.
+        """
+        capability = _CAPABILITIES[question]
+        if not capability:
+            return ""
+        loaded = [name for name in self._loaded if self._capability(name) == capability]
+        chosen = model if model in loaded else _default(question, model, profile, loaded)
+        if not chosen:
+            raise Refused(f"no model {model or capability!r} is loaded", f"Loaded are: {', '.join(loaded) or 'none'}.")
+        return chosen
+
+    def _capability(self, model: str) -> str:
+        known = self._store.known.get(model)
+        return known.capability if known else self._own.get(model, "")
+
+    def _try(self, capability: str, model: str) -> None:
+        subject, run = trial_call(self.engine, capability, model)
+        try:
+            run()
+        except RushesError:
+            raise
+        except Exception as e:
+            raise ModelMissing(f"the model {model} fails on {subject}: {e}", "See the log.") from e
+        self._loaded.append(model)
+        log.info("the model %s answers", model)
+
+    def _note(self, capability: str, begun: float, outcome: str, why: str = "") -> None:
+        with self._lock:
+            self.calls[capability, outcome] += 1
+            self.seconds[capability] += time.monotonic() - begun  # type: ignore[assignment]  # a sum of seconds
+            if outcome == "failed":
+                self._failing[capability] = why
+            elif outcome == "answered":
+                self._failing.pop(capability, None)
+
+    def loaded(self) -> Sequence[str]:
+        """The models that are loaded."""
+        return tuple(self._loaded)
+
+
+def _default(question: str, model: str, profile: str, loaded: Sequence[str]) -> str:
+    """What stands for a name of the documents: empty if the name is unknown or nothing of it is loaded."""
+    if model not in _ALIASES[question] or not loaded:
+        return ""
+    order: Sequence[str] = _ALIASES[question][model]
+    order = order or (loaded if profile == "fast" else loaded[::-1])  # the manifest has the fast one first
+    return next((name for name in order if name in loaded), "")

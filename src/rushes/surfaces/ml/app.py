@@ -1,0 +1,81 @@
+"""The inference service as an application: health, calls, metrics."""
+
+import secrets
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rushes.library import version
+from rushes.library.inference import Films, InferenceService
+from rushes.settings import Settings
+from rushes.surfaces.http.problems import problem
+from rushes.surfaces.ml import calls, infer
+from rushes.surfaces.ml.metrics import exposition
+from rushes.surfaces.ml.problems import answer_errors
+from rushes.surfaces.ml.schemas import HealthResponse
+from rushes.surfaces.ml.turns import Turns
+
+OPEN = ("/health", "/ping")  # for load balancers, which have no token
+SAME_SITE = ("none", "same-origin")
+
+
+def create(service: InferenceService, settings: Settings) -> FastAPI:
+    """The application of a service that has been started."""
+    app = FastAPI(
+        title="rushes ML service",
+        version=version(),
+        summary="Stateless inference for video analysis.",
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.service = service
+    app.state.turns = app.state.hub = Turns(service, settings.inference_queue)
+    app.state.films = Films(service, settings)
+    answer_errors(app)
+    app.include_router(calls.router)
+    app.include_router(infer.router)
+    app.add_api_route("/health", health, name="getHealth", tags=["health"], response_model=HealthResponse)
+    app.add_api_route("/ping", ping, name="ping", tags=["health"])
+    app.add_api_route("/metrics", metrics, name="metrics", tags=["health"], response_class=PlainTextResponse)
+    app.add_middleware(TokenMiddleware, token=settings.inference_token)
+    return app
+
+
+async def health(request: Request) -> HealthResponse:
+    """Whether the models answer."""
+    return HealthResponse.of(request.app.state.service.health())
+
+
+async def ping(request: Request, response: Response) -> dict[str, str]:
+    """The same for SageMaker: 200 while it can be asked."""
+    status = request.app.state.service.health().status
+    response.status_code = 503 if status == "unhealthy" else 200
+    return {"status": status}
+
+
+async def metrics(request: Request) -> PlainTextResponse:
+    """Counters in the format of Prometheus."""
+    return PlainTextResponse(exposition(request.app.state.service), media_type="text/plain; version=0.0.4")
+
+
+class TokenMiddleware:
+    """Who has the token may ask, and no page of another site."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on what may ask."""
+        answer = self._refusal(Headers(scope=scope), scope["path"]) if scope["type"] == "http" else None
+        await (answer or self._app)(scope, receive, send)
+
+    def _refusal(self, headers: Headers, path: str) -> Response | None:
+        if headers.get("sec-fetch-site", "none") not in SAME_SITE:
+            return problem(403, "pages of other sites may not ask")
+        given = headers.get("authorization", "").removeprefix("Bearer ").encode()
+        if self._token and path not in OPEN and not secrets.compare_digest(given, self._token):
+            return problem(401, "this service needs its token", "Set inference_token (RUSHES_INFERENCE_TOKEN).")
+        return None

@@ -1,0 +1,228 @@
+"""`rushes ml`: the same answers far as near, whatever happens on the way; bounded, and closed to other files."""
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rushes.domain.event import EventType
+from rushes.domain.job import JobState
+from rushes.engines.http import InferenceServices
+from rushes.engines.port import RATE, DecodingOptions, Engine
+from rushes.engines.remote import RemoteEngine
+from rushes.engines.wire import pack, pack_floats
+from rushes.ledger.pages import all_events
+from rushes.library import JobRequest, Library
+from tests.acceptance.conftest import VOICE, draw, sights
+from tests.acceptance.test_inference import manifests
+from tests.inference_service import ask, bad_proxy, inference_service
+from tests.unit.speech_kit import JFK, pcm_of
+from tests.unit.speech_kit import engine as local_ears
+from tests.unit.vision_films import MEDIA, eyes
+
+BLOCKED = ("faster_whisper", "onnxruntime", "ctranslate2", "ai_edge_litert", "tokenizers")
+NO_NETS = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {BLOCKED}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+@pytest.fixture(scope="module")
+def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine seconds with text, a face, a cup and a voice."""
+    return draw(tmp_path_factory.mktemp("films") / "seen.mp4", 9, (640, 360), voice=VOICE, paint=sights)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, footage: Path) -> Iterator[str]:
+    """A real one with the models of the profile `fast`; two callers use models, 30 are let in."""
+    folder = tmp_path_factory.mktemp("ml")
+    with inference_service(folder, sources=str(footage.parent), gpu_concurrency="2", inference_queue="30") as url:
+        yield url
+
+
+@pytest.fixture
+def far(service: str) -> Iterator[RemoteEngine]:
+    session = InferenceServices((service,)).session()
+    yield RemoteEngine(session.post)
+    session.close()
+
+
+def jpeg(name: str) -> bytes:
+    return (MEDIA / name).read_bytes()
+
+
+HEARD: dict[str, Callable[[Engine], object]] = {
+    "speech": lambda e: list(e.detect_speech(pcm_of(JFK))),
+    "language": lambda e: e.detect_language("whisper-base", pcm_of(JFK)),
+    "words": lambda e: e.transcribe("whisper-tiny.en", pcm_of(JFK), DecodingOptions("en", beam_size=1)),
+}
+SEEN: dict[str, Callable[[Engine], object]] = {
+    "text": lambda e: e.read_text("ppocr-v6-tiny", [jpeg("slide.jpg")], 736, ["en"]),
+    "objects": lambda e: e.detect_objects("efficientdet-lite0", [jpeg("coffee.jpg"), jpeg("chelsea.jpg")], 0.4),
+    "faces": lambda e: e.detect_faces("yunet-sface", [jpeg("astronaut.jpg")], 0.7, 640),
+    "places": lambda e: e.classify_place("efficientnet-lite0", [jpeg("coffee.jpg")], 5),
+    "depth": lambda e: [m.tolist() for m in e.inverse_depth("fastdepth", [jpeg("coffee.jpg")], inverse=False)],
+    "sentences": lambda e: e.embed("minilm-l6", ["it was the best of times"]).tolist(),
+}
+
+
+@pytest.mark.parametrize("capability", [*HEARD, *SEEN])
+def test_each_capability_says_the_same_near_and_far(capability: str, far: RemoteEngine) -> None:
+    near, question = (local_ears(), HEARD) if capability in HEARD else (eyes(), SEEN)
+    near._store.pull(["fastdepth", "minilm-l6", "ppocr-v6-tiny"])
+    assert question[capability](far) == question[capability](near)
+
+
+def done(library: Library, footage: Path, recipe: str) -> dict[Any, list[tuple[str, str]]]:
+    """What a recipe made: the name and hash of every artifact; every task was done once, and none failed."""
+    ran = library.run([footage], JobRequest(recipe=recipe, chunk="5", profile="fast"))
+    assert ran.exit_code == 0
+    job = next(job for job in library.jobs.page(JobState.COMPLETED).rows if job.recipe == recipe)
+    events = list(all_events(library.home.ledger, job.id))
+    finished = Counter(event.task for event in events if event.type in (EventType.DONE, EventType.ADOPTED))
+    assert set(finished.values()) == {1}
+    assert not [event for event in events if event.type in (EventType.FAILED, EventType.DEAD)]
+    found = manifests(library, job.id)
+    assert {m.provenance.engine for (stage, _, _), m in found.items() if stage in ("objects", "depth")} == {
+        "http" if library.settings.inference else "local"
+    }
+    return {where: [(a.name, a.sha256) for a in manifest.artifacts] for where, manifest in found.items()}
+
+
+def test_a_film_is_the_same_film_with_services_that_fail_in_every_way(
+    service: str, footage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Library(tmp_path / "near") as library:
+        near = {recipe: done(library, footage, recipe) for recipe in ("searchable", "3d")}
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked" / "sitecustomize.py").write_text(NO_NETS)
+    paths = [str(tmp_path / "blocked"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))  # slots have no nets, and no weights
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "no-models"))
+    monkeypatch.setenv("RUSHES_INFERENCE_SECONDS", "20")
+    manners = ["well", "500", "well", "cut", "well", "stall"]
+    monkeypatch.setattr("rushes.engines.http.AWAY_SECONDS", 0.0)  # so that the bad one is asked again and again
+    with bad_proxy(service, manners) as bad:
+        monkeypatch.setenv("RUSHES_INFERENCE", f"{bad.url},{service}")
+        with Library(tmp_path / "far") as library:
+            far = {recipe: done(library, footage, recipe) for recipe in ("searchable", "3d")}
+        assert bad.done[: len(manners)] == manners
+        assert "gone" in bad.done
+    assert far == near
+
+
+def test_no_more_models_are_used_at_once_than_allowed_and_who_is_too_many_is_told_when_to_come_again(
+    service: str,
+) -> None:
+    call = pack({"what": "words", "model": "whisper-tiny.en", "options": {"language": "en"}}, [pack_floats(_noise())])
+    answers: list[int] = []
+    callers = [
+        threading.Thread(target=lambda: answers.append(ask(service, "POST", "/v1/hear", call)[0])) for _ in range(40)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert Counter(answers) == {200: answers.count(200), 429: answers.count(429)}
+    assert answers.count(200) >= 30
+    _, told = ask(service, "GET", "/metrics")
+    assert b"rushes_inference_models_in_use_most 2\n" in told
+    assert b"rushes_inference_callers 0\n" in told
+
+
+def _noise() -> Any:
+    return (np.random.default_rng(2).standard_normal(2 * RATE) * 0.05).astype(np.float32)
+
+
+ASKED: dict[str, dict[str, object]] = {
+    "objects": {"model_name": "yolov8n.pt"},
+    "faces": {"model_name": "yolov8n-face.pt"},
+    "transcribe": {"model_name": "large-v3", "language": "en"},
+    "ocr": {"languages": ["en"]},
+    "places": {},
+    "scenes": {},
+}
+
+
+def inferred(service: str, what: str, **asked: object) -> tuple[int, Any]:
+    body = json.dumps(asked).encode()
+    status, data = ask(service, "POST", f"/infer/{what}", body, {"Content-Type": "application/json"})
+    return status, json.loads(data)
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_a_question_about_a_film_is_answered_with_its_provenance(service: str, footage: Path, what: str) -> None:
+    status, doc = inferred(service, what, video_path=str(footage), **ASKED[what])
+    assert status == 200
+    assert {"run_id", "config_hash", "input_hash", "model_profile", "producer", "producer_version"} < set(doc)
+    assert doc["producer"] == f"rushes.{what}"
+    if what == "scenes":
+        assert [(s["start_ms"], s["end_ms"]) for s in doc["scenes"]] == [(0, 3000), (3000, 6000), (6000, 9000)]
+    if what == "objects":
+        assert {(d["timestamp_ms"], d["label"]) for d in doc["detections"]} >= {(3000, "person"), (6000, "cup")}
+    if what == "faces":
+        assert [(d["frame_index"], d["cluster_id"]) for d in doc["detections"]] == [(30, "0")]
+    if what == "ocr":
+        assert "Quarterly Results 2025" in {d["text"] for d in doc["detections"]}
+    if what == "transcribe":
+        assert "country" in " ".join(s["text"] for s in doc["segments"])
+        assert doc["segments"][0]["words"][0]["start_ms"] >= 900
+    if what == "places":
+        assert [len(c["predictions"]) for c in doc["classifications"]] == [5, 5]
+
+
+def test_only_a_part_of_a_film_is_looked_at_where_one_is_named(service: str, footage: Path) -> None:
+    part = {"start_ms": 2900, "end_ms": 5000}
+    _, doc = inferred(service, "objects", video_path=str(footage), model_name="efficientdet-lite0", **part)
+    assert {d["frame_index"] for d in doc["detections"]} == {30}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/etc/passwd", 403, "NotAllowed"),
+        ("relative.mp4", 403, "NotAllowed"),
+        ("{films}/../../../etc/passwd", 403, "NotAllowed"),
+        ("{films}/link.mp4", 403, "NotAllowed"),
+        ("{films}/none.mp4", 400, "NotFound"),
+        ("{films}/text.mp4", 400, "BadMedia"),
+        ("{films}", 400, "NotFound"),
+    ],
+)
+def test_what_is_no_film_below_the_sources_is_refused(
+    service: str, footage: Path, path: str, status: int, code: str
+) -> None:
+    (footage.parent / "text.mp4").write_text("no film")
+    if not (footage.parent / "link.mp4").is_symlink():
+        (footage.parent / "link.mp4").symlink_to("/etc/passwd")
+    got, doc = inferred(service, "scenes", video_path=path.format(films=footage.parent))
+    assert (got, doc["code"]) == (status, code)
+
+
+def test_bad_requests_are_the_callers_fault(service: str, footage: Path) -> None:
+    film = str(footage)
+    assert inferred(service, "objects", video_path=film)[0] == 400
+    assert inferred(service, "objects", video_path=film, model_name="resnet")[0] == 400
+    assert inferred(service, "objects", video_path=film, model_name="yolov8n.pt", frame_interval=0)[0] == 400
+    assert ask(service, "POST", "/v1/detect", b"nonsense")[0] == 400
+    unknown = pack({"what": "objects", "model": "other", "least": 0.4, "shapes": [None]}, [jpeg("coffee.jpg")])
+    assert ask(service, "POST", "/v1/detect", unknown)[0] == 400
+    assert ask(service, "POST", "/v1/dance", b"")[0] in (400, 404)
+    health = json.loads(ask(service, "GET", "/health")[1])
+    assert (health["status"], health["gpu_available"]) == ("healthy", False)
+    assert ask(service, "GET", "/ping")[0] == 200
+
+
+def test_pages_of_other_sites_may_not_ask(service: str) -> None:
+    assert ask(service, "GET", "/health", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403

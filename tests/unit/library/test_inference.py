@@ -1,0 +1,130 @@
+"""The gate before the models and the queue before the gate: bounded, in order, and left by whoever hangs up."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import InferenceFailed, ModelMissing, Refused
+from rushes.library.inference import Busy, Cancelled, Gate, InferenceService, Queue
+from rushes.settings import Settings
+
+DEADLINE = 20
+
+
+def stay() -> None:
+    """The caller is still there."""
+
+
+def waiters(gate: Gate, count: int) -> None:
+    """Wait until so many wait."""
+    pause = threading.Event()
+    while len(gate._waiting) != count:
+        pause.wait(0.005)
+
+
+def test_twenty_callers_use_two_permits_in_the_order_in_which_they_came() -> None:
+    gate, order, open_gate = Gate(2), list[int](), threading.Event()
+
+    def call(number: int) -> None:
+        with gate.permit(stay):
+            order.append(number)
+            open_gate.wait(DEADLINE)
+
+    callers = [threading.Thread(target=call, args=(n,)) for n in range(20)]
+    for number, caller in enumerate(callers):
+        caller.start()
+        if number > 1:
+            waiters(gate, number - 1)
+    assert gate.used == 2
+    open_gate.set()
+    for caller in callers:
+        caller.join(DEADLINE)
+    assert gate.most == 2
+    assert sorted(order[:2]) == [0, 1]
+    assert set(order) == set(range(20))
+    assert gate.used == 0
+    with gate.permit(stay), gate.permit(stay):
+        assert gate.used == 2, "every permit came back"
+
+
+def test_who_hangs_up_while_waiting_takes_no_permit_with_him() -> None:
+    gate, gone, failures = Gate(1), threading.Event(), list[BaseException]()
+
+    def check() -> None:
+        if gone.is_set():
+            raise Cancelled("gone")
+
+    def call() -> None:
+        try:
+            with gate.permit(check):
+                pass
+        except Cancelled as e:
+            failures.append(e)
+
+    with gate.permit(stay):
+        caller = threading.Thread(target=call)
+        caller.start()
+        waiters(gate, 1)
+        gone.set()
+        caller.join(DEADLINE)
+        assert len(failures) == 1
+        assert not gate._waiting
+    with gate.permit(stay):
+        pass
+
+
+def test_one_too_many_is_told_so() -> None:
+    queue = Queue(2)
+    with queue.enter(), queue.enter(), pytest.raises(Busy), queue.enter():
+        pass
+    assert (queue.inside, queue.refused) == (0, 1)
+    with queue.enter():
+        assert queue.inside == 1
+
+
+def settings(tmp_path: Path, models: str) -> Settings:
+    return Settings(models=str(tmp_path / "models"), ml_models=models)
+
+
+def test_a_service_with_a_model_that_does_not_exist_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="dragon"):
+        InferenceService(settings(tmp_path, "fastdepth,dragon")).start()
+
+
+def test_a_service_with_a_model_that_fails_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = InferenceService(settings(tmp_path, "fastdepth"))
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no kernel for this graph")
+
+    monkeypatch.setattr(service.engine, "inverse_depth", broken)
+    with pytest.raises(ModelMissing, match="no kernel"):
+        service.start()
+    assert service.health().status == "unhealthy"
+
+
+def test_weights_that_are_not_those_of_the_manifest_are_fetched_again(tmp_path: Path) -> None:
+    wanted = settings(tmp_path, "fastdepth")
+    InferenceService(wanted).start()
+    (file,) = (tmp_path / "models" / "fastdepth").glob("*.onnx")
+    good = file.read_bytes()
+    file.write_bytes(b"x" * len(good))
+    InferenceService(wanted).start()
+    assert file.read_bytes() == good
+
+
+def test_a_model_that_fails_after_the_start_makes_it_degraded_until_it_answers(tmp_path: Path) -> None:
+    service = InferenceService(settings(tmp_path, "fastdepth"))
+    service.start()
+    assert service.health().status == "healthy"
+
+    def broken() -> bytes:
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(InferenceFailed, match="out of memory"):
+        service.use("depth", broken, stay)
+    assert service.health().status == "degraded"
+    service.use("depth", lambda: b"", stay)
+    assert service.health().status == "healthy"
+    assert service.calls == {("depth", "failed"): 1, ("depth", "answered"): 1}
