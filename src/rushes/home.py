@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rushes.blob_identity import check_identity
 from rushes.blobs.port import Blobs, Multipart
@@ -19,7 +19,6 @@ from rushes.domain.stage import StageSpec
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.domain.worker import NOW, bound_lane
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import Engine
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
@@ -106,8 +105,8 @@ class Stores(Protocol):
         With `check` nothing is changed: it answers what would be.
         """
 
-    def engine(self, stage: str) -> Engine:
-        """Where the models of a stage, or of search, run."""
+    def engine(self, stage: str) -> Any:
+        """Where the models of a stage, or of search, run: an `Engine`, whose port loads numpy."""
 
     def clock(self) -> float | None:
         """Seconds since 1970 by the store's own clock, None if the store is a file of this machine.

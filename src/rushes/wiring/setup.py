@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from rushes.blobs.port import Blobs, Multipart
 from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.video import BlockOriginal, Fingerprint
-from rushes.engines.port import Engine
 from rushes.files import local_path
 from rushes.settings import Settings, shown, uses_stub
 from rushes.sources.folder import Folder
@@ -30,7 +30,7 @@ class Setup:
         """Made-up answers have an index of their own."""
         return self._home / ("index-stub.sqlite" if uses_stub(self._settings) else "index.sqlite")
 
-    def engine(self, stage: str) -> Engine:
+    def engine(self, stage: str) -> Any:
         """As the settings say."""
         from rushes.wiring.engines import open_engine
 
