@@ -19,14 +19,15 @@ from rushes.domain.stage import StageSpec
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.domain.worker import NOW, bound_lane
 from rushes.engines.models.store import ModelStore
+from rushes.home_folder import originals_of
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.process import host_id
 from rushes.media.originals import LocalOriginal
+from rushes.plan.job_names import JobNames
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import (
-    HOME_NAME,
     LOCAL,
     MODEL_SETTINGS,
     Loaded,
@@ -138,7 +139,7 @@ class Home:
     @property
     def originals(self) -> Path:
         """The folder that relative paths of originals begin in."""
-        return self.folder.parent if self.folder.name == HOME_NAME else self.folder
+        return originals_of(self.folder)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -174,6 +175,11 @@ class Home:
         blobs, s = self.stores.blobs(), self.settings
         check_identity(self.records, blobs, restores=not (s.store or s.blobs), take_over=self.take_over)
         return blobs
+
+    @cached_property
+    def job_names(self) -> JobNames:
+        """The published names of a result that a job has."""
+        return JobNames(self.ledger, self.settings.transcripts_prefix, self.settings.video_prefix)
 
     @cached_property
     def multipart(self) -> Multipart | None:

@@ -43,6 +43,11 @@ def prepare(home: Path) -> None:
         log.warning("%s could be read by other users of this machine; now it is its owner's alone", home)
 
 
+def originals_of(home: Path) -> Path:
+    """The folder that relative paths of originals begin in."""
+    return home.parent if home.name == HOME_NAME else home
+
+
 def check(folder: Path) -> None:
     """Refuse what somebody else made or can change.
 

@@ -115,6 +115,9 @@ class Settings:
     ml_models: str = _field("models that rushes ml loads at its start, comma separated (empty = all)", "")
     gpu_concurrency: int = _field("models that rushes ml uses at the same time", 2, "GPU_CONCURRENCY", least=1)
     inference_queue: int = _field("callers that rushes ml lets in; it answers 429 to the others", 64, least=1)
+    transcripts_prefix: str = _field("where transcripts are published by the path of their film", "transcripts",
+                                     "TRANSCRIPTS_PREFIX")  # fmt: skip
+    video_prefix: str = _field("folder of a bucket that transcript names leave out", "videos", "VIDEO_PREFIX")
     keep_days: int = _field("days to keep intermediate chunks after the job is done", 1)
     clip_days: int = _field("days to keep clips", 30)
     events_ttl_days: int = _field("days to keep events and log lines of jobs (0 = all; the last event stays)", 30)

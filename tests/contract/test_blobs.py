@@ -25,7 +25,7 @@ from rushes.blobs.documents import address, read_document
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.blobs.port import Blobs, ByteRange
-from rushes.blobs.published import missing_names, publish_names, wrong_names
+from rushes.blobs.published import missing_names, own_names, publish_names, wrong_names
 from rushes.blobs.s3 import S3Blobs
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
@@ -74,13 +74,14 @@ def test_published_names_are_right_until_they_are_missing_or_hold_other_bytes(bl
     film, other = blobs.put("anna", b"film"), blobs.put("anna", b"another take")
     artifact = Artifact("film.mp4", film.sha256, film.size, "video/mp4", "videos/proxy/v/film.mp4")
     manifest = Manifest("k", "film", (artifact,), Provenance("job", "join", "p", "1", "f", "c", "i", 1))
-    assert wrong_names(blobs, "anna", manifest) == missing_names(blobs, manifest) == ["videos/proxy/v/film.mp4"]
-    publish_names(blobs, "anna", manifest)
-    assert wrong_names(blobs, "anna", manifest) == missing_names(blobs, manifest) == []
+    names = own_names("job", manifest)
+    assert wrong_names(blobs, "anna", names) == missing_names(blobs, names) == ["videos/proxy/v/film.mp4"]
+    publish_names(blobs, "anna", names)
+    assert wrong_names(blobs, "anna", names) == missing_names(blobs, names) == []
     blobs.publish("videos/proxy/v/film.mp4", "anna", other.sha256)
-    assert wrong_names(blobs, "anna", manifest) == [], "two takes share a name"
+    assert wrong_names(blobs, "anna", names) == [], "two takes share a name"
     blobs.delete("videos/proxy/v/film.mp4")
-    assert wrong_names(blobs, "anna", manifest) == ["videos/proxy/v/film.mp4"]
+    assert wrong_names(blobs, "anna", names) == ["videos/proxy/v/film.mp4"]
 
 
 Damage = Callable[[bytes], None]

@@ -22,6 +22,7 @@ from ledger_kit import (
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
+from rushes.domain.result import Result
 from rushes.domain.task import LeaseStatus, TaskState, Verdict
 from rushes.ledger.port import Ledger
 
@@ -367,6 +368,14 @@ def test_a_first_task_done_again_opens_no_second_plan(ledger: Ledger) -> None:
 
 
 # Results and log lines
+def test_a_result_that_is_only_noted_as_damaged_stays(ledger: Ledger) -> None:
+    made = Result("a-key", "a", "ab" * 32, publishes=True, text_sha256="cd" * 32)
+    (lease,) = claim(ledger)
+    ledger.complete("w1", [done(lease, made)])
+    assert ledger.set_aside(OWNER, ["a-key", "nothing"], "damaged: gone", note_only=True) == 1
+    assert ledger.known(OWNER, ["a-key"]) == {"a-key": made}
+
+
 def test_a_result_set_aside_is_not_known(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
     ledger.complete("w1", [done(lease, result("a"), result("b"))])

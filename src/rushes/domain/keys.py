@@ -70,6 +70,11 @@ def parse_task_id(task: str) -> tuple[str, str, int | None]:
     return parts[0], parts[1], int(parts[2]) if len(parts) == 3 else None
 
 
+def chunk_file(chunk: int) -> str:
+    """What the text of a chunk is called."""
+    return f"chunk_{chunk:04d}.txt"
+
+
 def result_key(subject: str, question: JSON) -> str:
     """The hash of the question, with the hash of its subject first so that one video's results sort together."""
     return f"{digest(subject)[:12]}-{digest(question)[:40]}"

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from rushes.domain.keys import JSON, canonical
 
+TEXT = "text/plain"  # the media type of what people read
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -78,10 +80,12 @@ class Result(NamedTuple):  # a tuple, as a lease is
     count: int = 0  # type: ignore[assignment]  # observations inside; nobody counts fields
     schema_version: int = 1
     publishes: bool = False  # some artifact wants a published name
+    text_sha256: str = ""  # of its plain text for people, if it has one
 
 
 def result_of(manifest: Manifest, manifest_sha256: str) -> Result:
     """The ledger row that stands for a manifest."""
-    size, publishes = sum(a.size for a in manifest.artifacts), any(a.publish for a in manifest.artifacts)
-    version = manifest.schema_version
-    return Result(manifest.key, manifest.output, manifest_sha256, size, manifest.count, version, publishes)
+    text = next((a.sha256 for a in manifest.artifacts if a.media_type == TEXT), "")
+    size, publishes = sum(a.size for a in manifest.artifacts), any(a.publish for a in manifest.artifacts) or bool(text)
+    count, version = manifest.count, manifest.schema_version
+    return Result(manifest.key, manifest.output, manifest_sha256, size, count, version, publishes, text)

@@ -3,10 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
+from rushes.blobs.published import publish_names
 from rushes.domain.errors import DamagedBlob, LeaseLost
 from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
@@ -15,6 +18,7 @@ from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.jobs.maintenance.repair import quarantine
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
+from rushes.plan.job_names import JobNames
 from rushes.plan.planner import JobSpec, job_facts, plan, results_of
 
 
@@ -25,6 +29,7 @@ class PlanOpener:
     ledger: Ledger
     blobs: Blobs
     specs: Mapping[str, StageSpec]
+    names: JobNames | None = None
 
     def __call__(self, lease: Lease, finish: Finish) -> None:
         """Write every page of the plan.
@@ -38,8 +43,9 @@ class PlanOpener:
         key = results_of(lease.spec)["facts"]
         found, facts = self._found(spec.owner, key)
         spec = replace(spec, source=source_of(spec, found))
-        drafts = self._adopted(spec.owner, plan(job.id, spec, facts, self.specs, lease.spec))
-        kept = job_facts(spec, facts, job.name, len({draft.chunk for draft in drafts} - {None}))
+        drafts = self._adopted(spec, plan(job.id, spec, facts, self.specs, lease.spec))
+        stem = quote(self.names.stem(spec)) if self.names else ""
+        kept = job_facts(spec, facts, job.name, len({draft.chunk for draft in drafts} - {None}), stem)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Verdict.OK:
@@ -65,10 +71,20 @@ class PlanOpener:
             quarantine(self.ledger, self.blobs, owner, key, str(e))
             raise
 
-    def _adopted(self, owner: str, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+    def _adopted(self, spec: JobSpec, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
         keys = {d.id: set(results_of(d.spec).values()) for d in drafts}
-        known = self.ledger.known(owner, set().union(*keys.values())).keys() if drafts else set()
-        return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
+        known = self.ledger.known(spec.owner, set().union(*keys.values())) if drafts else {}
+        for d in drafts:
+            for key in keys[d.id] if keys[d.id] <= known.keys() else ():
+                if known[key].text_sha256:
+                    self._publish(spec, d.chunk, key)
+        return tuple(replace(d, adopted=keys[d.id] <= known.keys()) for d in drafts)
+
+    def _publish(self, spec: JobSpec, chunk: int | None, key: str) -> None:
+        """A text that is there gets its name by this job's path as well: adopted, it will owe none."""
+        with suppress(DamagedBlob):  # verify finds it
+            manifest = read_manifest(self.blobs, spec.owner, key)
+            publish_names(self.blobs, spec.owner, self.names.by_path(spec, chunk, manifest) if self.names else {})
 
 
 def source_of(spec: JobSpec, found: Manifest) -> Fingerprint:

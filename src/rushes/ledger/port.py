@@ -167,8 +167,11 @@ class Ledger(Protocol):
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
         """Which of these results exist."""
 
-    def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
-        """Take results out of the ledger (damaged, or no longer wanted); answers how many there were."""
+    def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
+        """Take results out of the ledger (damaged, or no longer wanted); answers how many there were.
+
+        With `note_only` they stay: a SQL ledger notes the reason, for whoever looks at its tables.
+        """
 
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
         """Keep log lines of an attempt, numbered from `first` by the worker; repeats change nothing. Best effort."""

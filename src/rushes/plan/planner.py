@@ -93,6 +93,7 @@ def plan(
     spans = trial_grid(facts) if job_spec.trial else grid(facts, job_spec.chunk_seconds, job_spec.chunk_bytes)
     made: dict[str, list[PlannedTask]] = {"probe": [PlannedTask("probe", None, results_of(probe_spec))]}
     drafts: list[tuple[tuple[int, int], Draft]] = []
+    bounds = digest([span.to_json() for span in spans])
     for rank, name in enumerate(job_spec.stages):
         if name == "probe":
             continue
@@ -103,7 +104,7 @@ def plan(
         undivided: Iterable[tuple[int | None, Span | None]] = [(None, whole)]
         made[name] = []
         for chunk, span in enumerate(spans) if stage.scope is Scope.CHUNK else undivided:
-            draft, planned = _task(job, job_spec, facts.sha256, stage, chunk, span, made)
+            draft, planned = _task(job, job_spec, facts.sha256, stage, chunk, span, made, bounds)
             made[name].append(planned)
             drafts.append(((-1 if _unblocks(stage) else chunk or 0, rank), draft))
     drafts.sort(key=lambda pair: pair[0])
@@ -125,7 +126,7 @@ def needs_of(spec: str) -> tuple[str, ...]:
     return tuple(json.loads(spec)["needs"])
 
 
-def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str, chunks: int) -> str:
+def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str, chunks: int, stem: str = "") -> str:
     """What is kept on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
@@ -142,12 +143,20 @@ def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str, chunks: int) -> s
         "trial": job_spec.trial,
         "stub": bool(job_spec.stub),
         "chunks": chunks,
+        "stem": stem,  # of the names of its transcripts, as it stands in a URI
     }
     return canonical(doc).decode("ascii")
 
 
 def _task(
-    job: str, job_spec: JobSpec, sha256: str, stage: StageSpec, chunk: int | None, span: Span | None, made: Planned
+    job: str,
+    job_spec: JobSpec,
+    sha256: str,
+    stage: StageSpec,
+    chunk: int | None,
+    span: Span | None,
+    made: Planned,
+    bounds: str,
 ) -> tuple[Draft, PlannedTask]:
     wanted = [(need, p) for need in stage.needs for p in made[stage_of(need)]]
     upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
@@ -158,7 +167,7 @@ def _task(
                 inputs.setdefault(f"{p.stage}.{output}", []).append(key)
     keys = _keys(stage, job_spec, sha256, span, inputs, job)
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
-    spec = _task_spec(stage, job_spec, span, keys, inputs, needs)
+    spec = _task_spec(stage, job_spec, span, keys, inputs, needs, bounds)
     id, met = task_id(job, stage.name, chunk), tuple(map(Need, needs))
     return Draft(id, job, stage.name, chunk, spec, _lane(stage, job_spec), 0, met), PlannedTask(stage.name, chunk, keys)
 
@@ -207,7 +216,13 @@ def _options(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
 
 
 def _task_spec(
-    stage: StageSpec, job_spec: JobSpec, span: Span | None, keys: Keys, inputs: Inputs, needs: Sequence[str] = ()
+    stage: StageSpec,
+    job_spec: JobSpec,
+    span: Span | None,
+    keys: Keys,
+    inputs: Inputs,
+    needs: Sequence[str] = (),
+    bounds: str = "",
 ) -> str:
     options = _options(stage, job_spec)
     doc = {
@@ -221,6 +236,7 @@ def _task_spec(
         "version": stage.version,
         "profile": job_spec.profile,
         "config_hash": digest(options)[:16],
+        "plan_hash": digest([bounds, job_spec.profile, _stage_question(stage, job_spec)]),
         "source": asdict(job_spec.source) if stage.reads_source else None,
         "owner": job_spec.owner,
     }

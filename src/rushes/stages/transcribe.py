@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from rushes.domain.keys import JSON
+from rushes.domain.keys import JSON, chunk_file
 from rushes.domain.observation import Observation
+from rushes.domain.result import TEXT
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import whisper_code
 from rushes.engines.models.speech import parse_speech_models
 from rushes.engines.port import RATE
+from rushes.media.subtitles import text
 from rushes.stages.port import Work
 from rushes.stages.speech.transcriber import Transcriber
 from rushes.stages.speech.windows import Window, open_pcm
@@ -19,7 +21,7 @@ class Transcribe:
 
     spec = StageSpec(
         "transcribe",
-        1,
+        2,
         Scope.CHUNK,
         ("lines",),
         ("probe", "audio"),
@@ -28,12 +30,13 @@ class Transcribe:
     )
 
     def run(self, work: Work) -> None:
-        """Save `lines.jsonl`: the lines of the windows that begin in this chunk."""
+        """Save the lines of the windows that begin in this chunk: `lines.jsonl`, and `chunk_0000.txt` to read."""
         doc = work.input("audio", "windows").json("windows.json")
         mine = _mine(work, doc)
         found = list(_transcribe(work, mine, int(doc["offset"]))) if mine else []
         voiced_ms = sum(w.length for w in mine) * 1000 // RATE
         work.save_observations("lines", "lines.jsonl", found, kinds=["speech"], voiced_ms=voiced_ms)
+        work.save("lines", chunk_file(work.chunk or 0), text(found).encode(), TEXT)
 
 
 def _transcribe(work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:

@@ -1,6 +1,7 @@
 """Transcript: all lines of a film as data, text and subtitles."""
 
 from rushes.domain.observation import load
+from rushes.domain.result import TEXT
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.subtitles import cues, srt, text, vtt
 from rushes.media.transcripts import transcript_document
@@ -21,7 +22,7 @@ class Transcript:
         folder = f"transcripts/{work.video}"
         work.save_json("transcript", "transcript.json", doc, f"{folder}/transcript.json")
         for name, body, kind in (
-            ("transcript.txt", text(lines), "text/plain"),
+            ("transcript.txt", text(lines), TEXT),
             ("subtitles.srt", srt(found), "application/x-subrip"),
             ("subtitles.vtt", vtt(found), "text/vtt"),
         ):

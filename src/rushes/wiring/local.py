@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from sqlite3 import Connection
+from urllib.parse import quote
 
 from rushes.domain.errors import Refused
+from rushes.home_folder import originals_of
 from rushes.index.port import Index
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
@@ -24,7 +26,12 @@ class LocalSetup(Setup):
         """SQLite in the home."""
         from rushes.ledger.sqlite import SqliteLedger
 
-        return SqliteLedger(self._home / "ledger.sqlite", take_over=self._take_over)
+        return SqliteLedger(self._home / "ledger.sqlite", take_over=self._take_over, places=self._places())
+
+    def _places(self) -> Mapping[str, str]:
+        s, home = self._settings, self._home.absolute()
+        root = s.blobs.rstrip("/") or (home / "files").as_uri()
+        return {"originals": str(originals_of(home)), "transcripts": f"{root}/{quote(s.transcripts_prefix.strip('/'))}"}
 
     def records(self) -> Records:
         """SQLite in the home."""

@@ -40,7 +40,7 @@ def worker(
     lanes = tuple(lanes) or home.lanes
     bound = lanes_at((*lanes, *NOW), home.site)[len(lanes) + len(NOW) :]
     taken = (*lanes, *bound)  # lane now is everybody's
-    opening = PlanOpener(home.ledger, home.blobs, home.specs)
+    opening = PlanOpener(home.ledger, home.blobs, home.specs, home.job_names)
     deps = WorkerDeps(
         ledger=home.ledger,
         transport=home.transport,
@@ -56,6 +56,7 @@ def worker(
         slot_memory=s.slot_memory_mb * 2**20,
         slot_tasks=s.slot_tasks,
         reserve=s.reserve_mb * 2**20,
+        names=home.job_names,
         filter=filter,
         retention=retention,
     )

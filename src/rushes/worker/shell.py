@@ -8,6 +8,7 @@ from functools import partial
 
 from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
+from rushes.blobs.published import Names, own_names
 from rushes.domain.errors import LeaseLost, NeverWorks, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish, Lease, parse_spec
@@ -49,6 +50,7 @@ class WorkerDeps:
     slot_memory: int
     slot_tasks: int
     reserve: int  # bytes of the disk that must stay free
+    names: Names = own_names  # of a result that a job has
     filter: TaskFilter | None = None  # which tasks it takes; None: all
     retention: Callable[[], float] | None = None  # clears up a little; answers the seconds until the next time
 
@@ -285,7 +287,7 @@ class Shell:
     def _sweep_page(self) -> None:
         """Sweep, and pay a page of what is owed; plans that wait to be opened come before the next page."""
         self._check_plans()
-        swept, more = sweep_page(self._deps.sweeper, self._deps.blobs)
+        swept, more = sweep_page(self._deps.sweeper, self._deps.blobs, self._deps.names)
         if more:
             self._sweep()
         lanes = frozenset(lane for task in swept.ready if (lane := self._deps.lane_of(task)))

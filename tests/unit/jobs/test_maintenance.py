@@ -74,10 +74,10 @@ class Busy(MemoryLedger):
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
-    def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
+    def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
         do, self.meanwhile = self.meanwhile, lambda: None
         do()
-        return super().set_aside(owner, keys, reason)
+        return super().set_aside(owner, keys, reason, note_only)
 
 
 def test_what_a_job_takes_up_while_gc_sets_it_aside_is_given_back(world: World) -> None:
@@ -136,8 +136,10 @@ def test_what_is_made_anew_while_a_repair_sets_it_aside_stays(world: World, monk
     world.spoil("aa-clip")
     set_aside = world.ledger.set_aside
 
-    def and_meanwhile(owner: str, keys: Collection[str], reason: str) -> int:
-        count = set_aside(owner, keys, reason)
+    def and_meanwhile(owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
+        count = set_aside(owner, keys, reason, note_only)
+        if note_only:
+            return count
         world.blobs.delete(manifest_key("me", "aa-clip"))  # a slot of another job meets the damage as well
         world.result("aa-clip", "job_b")
         return count

@@ -480,8 +480,12 @@ def test_the_other_views_speak_its_words(ledger: SqliteLedger, tmp_path: Path) -
     assert look(path, "SELECT status, total_chunks, done_chunks, last_error FROM files") == [
         ("running", 4, 2, "BadMedia: no picture")
     ]
-    assert look(path, "SELECT scope, scope_id, worker_id, released_at FROM leases") == [
-        ("chunk", three.task, "w1", None)
+    leases = look(path, "SELECT scope, scope_id, worker_id, released_at IS NULL FROM leases ORDER BY scope_id")
+    assert leases == [
+        ("chunk", one.task, "w1", 0),
+        ("chunk", two.task, "w1", 0),
+        ("chunk", three.task, "w1", 1),
+        ("chunk", PROBE.id, "w1", 0),
     ]
     attempts = look(path, "SELECT chunk_id, worker_id, outcome, error_message FROM attempts ORDER BY chunk_id")
     assert attempts == [
@@ -499,3 +503,50 @@ def test_the_other_views_speak_its_words(ledger: SqliteLedger, tmp_path: Path) -
         ("failed", "warning", "chunk", two.task),
         ("dead", "error", "chunk", two.task),
     }
+
+
+def test_a_lease_runs_once_its_worker_has_told_of_it_and_drains_with_a_reason(
+    ledger: SqliteLedger, tmp_path: Path
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(ledger)
+    (one,) = ledger.claim("w1", ["cpu"], 1)
+    status = f"SELECT status FROM chunks WHERE chunk_id = '{one.task}'"
+    assert look(path, status) == [("leased",)]
+    ledger.renew(here(), {one.task: one.fence}, {one.task: 0.5})
+    assert look(path, status) == [("running",)]
+    ledger.renew(here(), {one.task: one.fence}, {}, "draining: SIGTERM")
+    shutdown = "SELECT status, shutdown_reason, shutdown_requested_at IS NULL FROM jobs"
+    assert look(path, shutdown) == [("draining", "SIGTERM", 0)]
+    ledger.give_back("w1", [(one.task, one.fence)], "drained: SIGTERM")
+    assert look(path, shutdown) == [("running", "SIGTERM", 0)]
+    assert look(path, status) == [("abandoned",)]
+    assert look(path, f"SELECT outcome FROM attempts WHERE chunk_id = '{one.task}'") == [("abandoned",)]
+
+
+def test_what_is_cancelled_is_failed_in_its_words(ledger: SqliteLedger, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(ledger)
+    (one,) = ledger.claim("w1", ["cpu"], 1)
+    ledger.control(NEW.id, JobCommand.CANCEL)
+    assert look(path, "SELECT status FROM jobs") == [("failed",)]
+    assert look(path, "SELECT status, last_error FROM files") == [("permanent_failed", "Cancelled: by a person")]
+    assert set(look(path, "SELECT status, last_error FROM chunks WHERE status != 'done'")) == {
+        ("permanent_failed", "Cancelled: by a person")
+    }
+    assert look(path, f"SELECT outcome FROM attempts WHERE chunk_id = '{one.task}'") == [("abandoned",)]
+
+
+def test_the_views_stand_texts_that_are_no_documents(ledger: SqliteLedger, tmp_path: Path) -> None:
+    odd = replace(NEW, id="job_odd", payload="not a document")
+    ledger.submit(odd, replace(PROBE, id="job_odd.probe", job="job_odd", spec="neither"))
+    for view in ("jobs", "files", "chunks", "attempts", "leases", "event_log"):
+        look(tmp_path / "ledger.sqlite", f"SELECT * FROM {view}")
+    assert look(tmp_path / "ledger.sqlite", "SELECT source_uri FROM files WHERE job_id = 'job_odd'") == [(None,)]
+
+
+def test_a_forgotten_job_leaves_no_attempts(ledger: SqliteLedger, tmp_path: Path) -> None:
+    opened(ledger)
+    ledger.control(NEW.id, JobCommand.CANCEL)
+    ledger.control(NEW.id, JobCommand.FORGET)
+    assert look(tmp_path / "ledger.sqlite", "SELECT count(*) FROM attempt") == [(0,)]

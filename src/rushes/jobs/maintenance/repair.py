@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
+from rushes.blobs.published import Names, own_names
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.grouping import grouped
 from rushes.domain.keys import manifest_key
 from rushes.jobs.maintenance.published_names import publish_again
-from rushes.jobs.maintenance.verify import Damage
+from rushes.jobs.maintenance.verify import DAMAGED, Damage
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import inputs_of, needs_of, results_of
@@ -24,13 +25,15 @@ class _Plan:
     makers: dict[str, str]
 
 
-def repair(ledger: Ledger, blobs: Blobs, owner: str, damages: Iterable[Damage]) -> tuple[str, ...]:
+def repair(
+    ledger: Ledger, blobs: Blobs, owner: str, damages: Iterable[Damage], names: Names = own_names
+) -> tuple[str, ...]:
     """Set damaged results aside and make their tasks ready again; answers the tasks. Repeatable.
 
     What they read and gc has cleared since is made again as well.
     """
     jobs = grouped(damages, lambda damage: damage.job)
-    return tuple(task for job, some in jobs.items() for task in _again(ledger, blobs, owner, job, some))
+    return tuple(task for job, some in jobs.items() for task in _again(ledger, blobs, owner, job, some, names))
 
 
 def rounds(ledger: Ledger, damages: Iterable[Damage]) -> tuple[tuple[Damage, ...], ...]:
@@ -74,8 +77,11 @@ class _Turns:
         return self._plans[job]
 
 
-def _again(ledger: Ledger, blobs: Blobs, owner: str, job: str, damages: list[Damage]) -> tuple[str, ...]:
-    damages = [damage for damage in damages if not (damage.names_only and publish_again(blobs, owner, damage.key))]
+def _again(ledger: Ledger, blobs: Blobs, owner: str, job: str, damages: list[Damage], names: Names) -> tuple[str, ...]:
+    named = {d.key for d in damages if d.names_only and publish_again(blobs, owner, d.job, d.key, names)}
+    if named:
+        ledger.set_aside(owner, named, "repaired: published again", note_only=True)
+    damages = [d for d in damages if d.key not in named]
     for damage in damages:
         quarantine(ledger, blobs, owner, damage.key, damage.what)
     if not damages:
@@ -107,8 +113,9 @@ def quarantine(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) ->
     data = written(blobs, name)
     bad = _damaged(blobs, owner, key, data or b"")
     if data and bad == () and _is_committed(ledger, owner, key, data):
+        ledger.set_aside(owner, [key], "repaired: it is sound", note_only=True)
         return
-    ledger.set_aside(owner, [key], f"damaged: {what}")
+    ledger.set_aside(owner, [key], f"{DAMAGED}{what}")
     if data is not None:
         blobs.delete(name, was=data or None)
     for sha256 in bad or ():

@@ -10,7 +10,7 @@ from functools import partial
 from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
-from rushes.blobs.published import wrong_names
+from rushes.blobs.published import Names, own_names, wrong_names
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import manifest_key
@@ -22,6 +22,7 @@ from rushes.ledger.pages import all_jobs, all_tasks, known_in_pages
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import inputs_of, results_of
 
+DAMAGED = "damaged: "  # how the reason begins why a result was, or should be, set aside
 _COMING = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
@@ -88,13 +89,14 @@ def verify(
     jobs: Collection[Job] | None = None,
     chosen: Selection = EVERYTHING,
     file: WorkFile | None = None,
+    names: Names = own_names,
 ) -> VerifyReport:
     """Read every file of the chosen results of these jobs (default: all), each once, and look at published names.
 
     A damage is told of the newest job that can make it again: rather not a paused one, never a cancelled one
     if there is another.
     """
-    look = _Verification(ledger, blobs, owner, file or WorkFile(None), chosen)
+    look = _Verification(ledger, blobs, owner, file or WorkFile(None), chosen, names)
     before = look.file.number("results")
     if jobs is None:
         look.over_all(on_progress)
@@ -112,6 +114,7 @@ class _Verification:
     owner: str
     file: WorkFile
     chosen: Selection
+    names: Names
 
     def over_all(self, on_progress: OnProgress) -> None:
         """Every job, from the page on in which an earlier look was cut short."""
@@ -156,10 +159,11 @@ class _Verification:
         self._retell(job.id, makers, [key for key in known if key in seen], fit)
 
     def _read(self, sound: Damage, row: Result, fit: int) -> None:
-        what, names_only = self._look(row)
+        what, names_only = self._look(sound.job, row)
         self.file.add("seen", [row.key])
         self.file.count(results=1)
         if what:
+            self.ledger.set_aside(self.owner, [row.key], f"{DAMAGED}{what}", note_only=True)
             self._tell(replace(sound, what=what, names_only=names_only), fit)
 
     def _retell(self, job: str, makers: Mapping[str, tuple[str, str]], keys: Collection[str], fit: int) -> None:
@@ -173,7 +177,7 @@ class _Verification:
     def _tell(self, damage: Damage, fit: int) -> None:
         self.file.add("damaged", [damage.key], json.dumps({"damage": asdict(damage), "fit": fit}))
 
-    def _look(self, row: Result) -> tuple[str, bool]:
+    def _look(self, job: str, row: Result) -> tuple[str, bool]:
         """What is wrong with a result ("": nothing), and if only with its names; its sound files are counted."""
         try:
             data = read_document(self.blobs, manifest_key(self.owner, row.key))
@@ -187,7 +191,7 @@ class _Verification:
         if bad := self._damaged_files(manifest):
             names = [a.name for a in manifest.artifacts if a.sha256 in bad]
             return f"missing or damaged: {', '.join(names)}", False
-        wrong = wrong_names(self.blobs, self.owner, manifest)
+        wrong = wrong_names(self.blobs, self.owner, self.names(job, manifest))
         return (f"published file missing or changed: {', '.join(wrong)}", True) if wrong else ("", False)
 
     def _damaged_files(self, manifest: Manifest) -> set[str]:

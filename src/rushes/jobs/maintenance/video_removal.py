@@ -17,6 +17,7 @@ from rushes.index.port import Video
 from rushes.jobs import control
 from rushes.jobs.maintenance.deletion import RetentionRules
 from rushes.jobs.maintenance.gc import drop
+from rushes.jobs.maintenance.published_names import delete_path_names
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Record
 
@@ -73,6 +74,8 @@ def finish_removal(home: Home, gone: Record) -> RemovalReport:
     """Everything that follows from the record, in any state that a kill may have left; repeatable."""
     jobs = [job for id in gone.doc["jobs"] if (job := _stopped(home, id))]
     ids, announce = [job.id for job in jobs], partial(control.announce, home)
+    for job in jobs:
+        delete_path_names(home, job)
     results = drop(home.ledger, home.blobs, gone.owner, ids, deleted_jobs(home), announce)
     files = _delete_uploads(home, jobs) if gone.doc["originals"] else ()
     _forget(home, gone.id)

@@ -202,18 +202,19 @@ def _worker(store: Store, tx: Transaction, row: WorkerRow, held: Collection[str]
     )  # fmt: skip
 
 
-_FIELDS = ("output", "manifest_sha256", "size", "count", "schema_version", "publishes")
+_FIELDS = ("output", "manifest_sha256", "size", "count", "schema_version", "publishes", "text_sha256")
 
 
 def known(store: Store, owner: str, keys: Collection[str]) -> dict[str, Result]:
     """Which of these results exist."""
     wanted = {result_key(owner, key): key for key in keys}
     found = {wanted[key]: json.loads(str(item["body"])) for key, item in store.table.fetch(wanted).items()}
-    return {key: Result(key=key, **dict(zip(_FIELDS, row, strict=True))) for key, row in found.items()}
+    return {key: Result(key=key, **dict(zip(_FIELDS, row, strict=False))) for key, row in found.items()}
 
 
-def set_aside(store: Store, owner: str, keys: Collection[str], reason: str) -> int:  # noqa: ARG001 - nobody reads it
+def set_aside(store: Store, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:  # noqa: ARG001 - nobody reads the reason
     """Take results out; how many there were."""
     found = known(store, owner, set(keys))
-    store.save("set_aside", gone=[result_key(owner, key) for key in found])
+    if not note_only:
+        store.save("set_aside", gone=[result_key(owner, key) for key in found])
     return len(found)

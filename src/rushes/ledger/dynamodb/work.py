@@ -138,7 +138,7 @@ def _record(
                 tx.add_event(job, (type, events[task]), task)
     for result in (r for finish in finishes.values() for r in finish.results):
         row: list[JSON] = [result.output, result.manifest_sha256, result.size, result.count, result.schema_version]
-        tx.put_once(result_key(job.owner, result.key), [*row, result.publishes])
+        tx.put_once(result_key(job.owner, result.key), [*row, result.publishes, result.text_sha256])
         if result.publishes:
             tx.put_once(("debts", f"{job.owner}#{job.id}#{result.key}"), [job.owner, job.id, result.key])
     first = finishes.get(job.first)

@@ -176,8 +176,10 @@ class MemoryLedger(MemoryState):
         with self._lock:
             return {key: self._results[owner, key] for key in keys if (owner, key) in self._results}
 
-    def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:  # noqa: ARG002 - nobody reads it here
+    def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:  # noqa: ARG002 - nobody reads the reason here
         with self._lock:
+            if note_only:
+                return len(self.known(owner, keys))
             return sum(self._results.pop((owner, key), None) is not None for key in set(keys))
 
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:

@@ -107,9 +107,9 @@ class SqlLedger(ABC):
         """Which of these results exist."""
         return self._read(lambda reader: results.known(reader, owner, keys))
 
-    def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
+    def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
         """Take results out of the ledger; answers how many there were."""
-        return self._write("set_aside", lambda tx: results.set_aside(tx, owner, keys, reason))
+        return self._write("set_aside", lambda tx: results.set_aside(tx, owner, keys, reason, note_only))
 
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
         """Keep log lines of an attempt; repeats change nothing."""

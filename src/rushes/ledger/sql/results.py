@@ -10,15 +10,15 @@ from rushes.ledger.sql.transaction import Reader, Transaction, legible
 def known(reader: Reader, owner: str, keys: Collection[str]) -> dict[str, Result]:
     """Which of these results exist."""
     rows = reader.all("results", owner=owner, keys=list(keys))
-    return {row[0]: Result._make((*row[:6], bool(row[6]))) for row in rows}
+    return {row[0]: Result._make((*row[:6], bool(row[6]), row[7])) for row in rows}
 
 
-def set_aside(tx: Transaction, owner: str, keys: Collection[str], reason: str) -> int:
-    """Take results out; how many there were."""
+def set_aside(tx: Transaction, owner: str, keys: Collection[str], reason: str, note_only: bool) -> int:
+    """Take results out, or only note why they should be; how many there were."""
     these = {"owner": owner, "keys": list(keys)}
     tx.run("drop_asides", before=tx.wall - 1000 * LOCK_SECONDS)
     tx.run("note_aside", **these, at=tx.wall, reason=legible(reason))
-    return len(tx.all("drop_results", **these))
+    return len(tx.all("results" if note_only else "drop_results", **these))
 
 
 def log(tx: Transaction, task: str, fence: int, first: int, lines: Sequence[str]) -> None:

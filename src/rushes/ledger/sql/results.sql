@@ -2,7 +2,7 @@
 
 -- name: results
 -- Which of these results exist.
-SELECT key, output, manifest_sha256, size, count, schema_version, publishes FROM rushes.result
+SELECT key, output, manifest_sha256, size, count, schema_version, publishes, text_sha256 FROM rushes.result
 WHERE owner = :owner AND key = ANY (:keys);
 
 -- name: note_aside

@@ -35,7 +35,9 @@ class SqliteLedger(SqlLedger):
         is_gone: Callable[[Incarnation], bool] = process.is_gone,
         mounts: Callable[[], str] = filesystem.mounts,
         take_over: bool = False,
+        places: Mapping[str, str] | None = None,
     ) -> None:
+        """`places` says for the tables' readers where `originals` and `transcripts` of the home lie."""
         super().__init__(is_gone)
         kind = filesystem.network_file_system(path.parent, mounts())
         if kind:
@@ -44,7 +46,7 @@ class SqliteLedger(SqlLedger):
         self._flows = False  # the last claim found something: the next need not look first whether there is any
         self._store = Store(path, lambda: seconds() + shift, lambda: lasting() + shift, wall)
         try:
-            self._move_in(host or process.host_id(), boot or boot_id(), take_over)
+            self._move_in(host or process.host_id(), boot or boot_id(), take_over, places or {})
         except BaseException:
             self.close()
             raise
@@ -107,10 +109,11 @@ class SqliteLedger(SqlLedger):
         with self._store.read() as tx:
             return body(tx)
 
-    def _move_in(self, host: str, boot: str, take_over: bool) -> None:
+    def _move_in(self, host: str, boot: str, take_over: bool, places: Mapping[str, str]) -> None:
         """Note whose home this is now; after another boot, every lease is over and every wait has ended."""
+        facts = {"host": host, "boot": boot, **places}
         with self._store.read() as tx:
-            known = tx.column("home", name="host") == [host] and tx.column("home", name="boot") == [boot]
+            known = all(tx.column("home", name=name) == [value] for name, value in facts.items())
             if known and tx.column("home", name="history"):
                 return
         with self._store.write("move_in") as tx:
@@ -120,8 +123,8 @@ class SqliteLedger(SqlLedger):
                 tx.run("end_all_backoffs")
             if not tx.column("home", name="history"):
                 tx.run("set_home", name="history", value=f"ledger-{secrets.token_hex(8)}")
-            tx.run("set_home", name="host", value=host)
-            tx.run("set_home", name="boot", value=boot)
+            for name, value in facts.items():
+                tx.run("set_home", name=name, value=value)
 
 
 def _check_host(tx: Transaction, host: str, boot: str, take_over: bool) -> None:

@@ -35,7 +35,7 @@ def cut(home: Home, video: Video, wanted: ClipRequest, out: Path | None = None, 
         if worker.signal:
             raise stopped(worker.signal)
     else:
-        sweep(home.ledger, home.blobs)  # a name that a killed worker still owed
+        sweep(home.ledger, home.blobs, home.job_names)  # a name that a killed worker still owed
     return _made(home, job, video, wanted, created, out)
 
 

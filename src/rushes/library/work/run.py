@@ -77,7 +77,7 @@ def running(
     if before:
         yield from _work(worker, signals)
     else:
-        sweep(home.ledger, home.blobs)  # names that a killed worker still owed
+        sweep(home.ledger, home.blobs, home.job_names)  # names that a killed worker still owed
     restore_names(home, [row for row in rows if row.id not in before][:RESTORED])
     jobs = tuple(home.ledger.job(row.id) for row in rows)
     yield _report(worker, jobs, added, before, time.monotonic() - begun)
@@ -206,7 +206,7 @@ def find_damages(home: Home, on_progress: OnProgress, chosen: Selection, *, rest
     question = canonical([home.owner, asdict(chosen)]).decode()
     file = WorkFile(home.folder / "verify.sqlite", question, 0.0 if restart else RESUME_SECONDS)
     try:
-        found = verify(home.ledger, home.blobs, home.owner, on_progress, chosen=chosen, file=file)
+        found = verify(home.ledger, home.blobs, home.owner, on_progress, chosen=chosen, file=file, names=home.job_names)
     except BaseException:
         file.close()
         raise
@@ -227,14 +227,14 @@ def repair_video(home: Home, jobs: Sequence[Job]) -> int:
     """
     if restore_names(home, jobs):
         return 0
-    damages = verify(home.ledger, home.blobs, home.owner, jobs=jobs).damages
+    damages = verify(home.ledger, home.blobs, home.owner, jobs=jobs, names=home.job_names).damages
     return len(begin_repair(home, next(iter(rounds(home.ledger, damages)))))
 
 
 def _without_owed(home: Home, found: VerifyReport) -> VerifyReport:
     """Names that were only owed while it was looked are paid now, and no damage."""
-    sweep(home.ledger, home.blobs)
-    damages = [d for d in found.damages if not d.names_only or still_wrong(home, d.key)]
+    sweep(home.ledger, home.blobs, home.job_names)
+    damages = [d for d in found.damages if not d.names_only or still_wrong(home, d.job, d.key)]
     return replace(found, damages=tuple(damages))
 
 
@@ -255,7 +255,7 @@ def begin_repair(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
     """Make the tasks of a round ready again; their jobs."""
     for damage in damages:
         home.records.put(REPAIRING, home.owner, damage.key, asdict(damage))
-    tasks = repair(home.ledger, home.blobs, home.owner, damages)
+    tasks = repair(home.ledger, home.blobs, home.owner, damages, home.job_names)
     announce(home, tasks)
     for damage in damages:
         home.records.delete(REPAIRING, home.owner, damage.key)
