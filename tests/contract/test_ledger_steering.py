@@ -477,6 +477,29 @@ def test_jobs_are_found_by_their_ids_at_once(ledger: Ledger) -> None:
     assert ledger.jobs(OWNER, ids=["job_nowhere"]).rows == ()
 
 
+@pytest.mark.parametrize("oldest", [True, False])
+def test_jobs_of_a_queue_are_listed_by_age_in_pages(ledger: Ledger, oldest: bool) -> None:
+    jobs = [replace(new_job(f"q{n}"), queue="cpu" if n % 2 else "now") for n in range(8)]
+    for job in (*jobs, replace(new_job("theirs", "bob"), queue="cpu")):
+        ledger.submit(job, first_of(job))
+    ledger.control(jobs[3].id, JobCommand.CANCEL)
+    wanted = [job.id for job in jobs[1::2]][:: 1 if oldest else -1]
+
+    def listed(limit: int, state: JobState | None = None) -> list[str]:
+        page = ledger.jobs(OWNER, state, oldest, limit=limit, queue="cpu")
+        found = [*page.rows]
+        while page.cursor:
+            page = ledger.jobs(OWNER, state, oldest, page.cursor, limit, queue="cpu")
+            found += page.rows
+        assert {job.queue for job in found} <= {"cpu"}
+        return [job.id for job in found]
+
+    assert listed(3) == listed(4) == listed(1) == wanted
+    assert listed(1, JobState.CANCELLED) == [jobs[3].id]
+    assert listed(2, JobState.CREATED) == [id for id in wanted if id != jobs[3].id]
+    assert ledger.jobs(OWNER, queue="nothing").rows == ()
+
+
 def test_finished_jobs_are_listed_by_the_time_they_finished(backend: Backend, ledger: Ledger) -> None:
     jobs = [new_job(f"n{n}") for n in range(4)]
     for new in jobs:

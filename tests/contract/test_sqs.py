@@ -98,7 +98,7 @@ def test_whatever_becomes_of_the_messages_every_task_is_done_once(
             break
         hinted = hints.wait(["cpu"], 0, 10)
         if not hinted:
-            announce_missing(hints, lambda _: "cpu", ledger.sweep().ready)
+            announce_missing(ledger, hints, lambda _: "cpu", ledger.sweep().ready)
             continue
         leases = claim(ledger, n=10, hinted=hinted)
         ran.update(lease.task for lease in leases)
@@ -115,7 +115,7 @@ def test_a_hint_says_what_other_tools_ask_for(hints: SqsHints) -> None:
     assert json.loads(message["Body"]) == {
         "job_id": "job_a",
         "queue": "gpu",
-        "attempt": 0,
+        "attempt": 1,
         "task_id": "job_a.hear.00001",
     }
 

@@ -12,7 +12,7 @@ import boto3  # type: ignore[import-untyped]
 from botocore import exceptions  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 
-from rushes.domain.errors import NotAllowed, RushesError, StoreAway, WrongHome
+from rushes.domain.errors import NotAllowed, RushesError, StoreAway, Throttled, WrongHome
 
 PATIENCE_SECONDS = 10.0  # well inside a lease, so that a worker still hears that it was lost
 CONDITION = "ConditionalCheckFailed"
@@ -152,7 +152,7 @@ def _raise_unless_transient(e: exceptions.ClientError, once: bool, last: bool) -
     if not broken and not throttled:
         raise _translate(code, str(e)) from e
     if last or (broken and once):
-        raise StoreAway(f"AWS is too busy: {code}") from e
+        raise (Throttled if throttled else StoreAway)(f"AWS is too busy: {code}") from e
 
 
 def _translate(code: str, message: str) -> RushesError:

@@ -93,6 +93,13 @@ class StoreAway(TryAgain):
     hint = "Check the disk of the home, or the server. Work continues automatically."
 
 
+class Throttled(StoreAway):
+    """A store answers that it gets too many requests; they were repeated with back-off, in vain."""
+
+    hint = "Wait a moment. If it stays so, raise the limits of the table or the queue."
+    retry_after = 5
+
+
 class StoreMissing(StoreAway):
     """The server responds, but the bucket or database does not exist."""
 

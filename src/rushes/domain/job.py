@@ -44,6 +44,7 @@ class NewJob:
     payload: str  # opaque to the ledger
     priority: int = 0
     team: str = ""
+    queue: str = ""  # where it was put: the lane of its first task, or a queue of one's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Job:
     started_at: str | None = None
     finished_at: str | None = None
     cancelled_stages: tuple[str, ...] = ()  # those that were cancelled by themselves, also before the plan is open
+    queue: str = ""
 
 
 def job_state(counts: Counts, *, opened: bool, chunking: bool, cancelled: bool) -> JobState:

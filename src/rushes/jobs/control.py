@@ -9,9 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rushes.domain.errors import NotAllowed, NotFound
+from rushes.domain.grouping import grouped
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.task import TaskState
 from rushes.home import Home
+from rushes.ledger.pages import tasks_by_id
 from rushes.ledger.port import Debt, Ledger, SweepResult
 from rushes.transport.port import Transport
 
@@ -19,7 +21,17 @@ from rushes.transport.port import Transport
 def announce(home: Home, tasks: Iterable[str]) -> None:
     """Send hints that these tasks may be ready."""
     for lane, some in group_by_lane(tasks, home.lane_of).items():
-        home.transport.announce(lane, some)
+        _announce(home.ledger, home.transport, lane, some)
+
+
+def _announce(ledger: Ledger, transport: Transport, lane: str, tasks: Sequence[str]) -> None:
+    """Hints that stay in a queue tell which attempt comes; those that only wake need not ask."""
+    if not transport.queues:
+        transport.announce(lane, tasks)
+        return
+    fences = {task.id: task.fence for task in tasks_by_id(ledger, tasks)}
+    for fence, some in grouped(tasks, lambda task: fences.get(task, 0)).items():
+        transport.announce(lane, some, fence + 1)
 
 
 def group_by_lane(tasks: Iterable[str], lane_of: Callable[[str], str | None]) -> dict[str, list[str]]:
@@ -83,17 +95,17 @@ class Reconciler:
         """Sweep the ledger, then announce what is ready and has no hint on its way."""
         swept = self.ledger.sweep(limit, paid)
         if not paid:  # else this is the second half of a sweep
-            announce_missing(self.transport, self.lane_of, swept.ready)
+            announce_missing(self.ledger, self.transport, self.lane_of, swept.ready)
         return swept
 
 
 def announce_missing(
-    transport: Transport, lane_of: Callable[[str], str | None], ready: Sequence[str]
+    ledger: Ledger, transport: Transport, lane_of: Callable[[str], str | None], ready: Sequence[str]
 ) -> tuple[str, ...]:
     """Announce those of the ready tasks that have no hint; answers them."""
     told: list[str] = []
     for lane, tasks in group_by_lane(ready, lane_of).items():
         if some := transport.missing(lane, tasks):
-            transport.announce(lane, some)
+            _announce(ledger, transport, lane, some)
             told += some
     return tuple(told)

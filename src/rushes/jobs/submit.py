@@ -40,7 +40,8 @@ def _send(
     home: Home, first: Draft, job_spec: JobSpec, request: str, name: str, recipe: str, priority: int
 ) -> Submitted:
     job, owner = job_id(job_spec.owner, request), job_spec.owner
-    new = NewJob(job, owner, request, clean_text(name), recipe, job_spec.to_text(), priority)
+    queue = first.lane.partition("@")[0]
+    new = NewJob(job, owner, request, clean_text(name), recipe, job_spec.to_text(), priority, queue=queue)
     submitted = home.ledger.submit(new, first)
     home.transport.announce(first.lane, [first.id])
     return submitted

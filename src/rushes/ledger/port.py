@@ -192,9 +192,11 @@ class Ledger(Protocol):
         cursor: str = "",
         limit: int = 100,
         ids: Collection[str] = (),
+        queue: str = "",
     ) -> Page[Job]:
         """An owner's jobs by time of creation (finished states by time of finish), newest first by default.
 
+        With `queue`, those that were put into it, in any state by time of creation.
         With `ids`, those of the named ones that are this owner's, all at once and in no order.
         """
 

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rushes.domain.errors import NotFound
+from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
-from rushes.domain.worker import Worker
+from rushes.domain.worker import NOW, Worker
 from rushes.estimates.time_left import LearntTimes
 from rushes.home import Home, machine
 from rushes.index.port import Video
@@ -53,9 +53,20 @@ class Jobs:
 
     home: Home
 
-    def page(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
-        """Jobs, newest first, without the trials that estimates make."""
-        page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit)
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Where jobs are put: the lanes of the first tasks of videos and clips."""
+        return (*self.home.every_lane, *NOW)
+
+    def page(self, state: JobState | None = None, cursor: str = "", limit: int = 100, queue: str = "") -> Page[Job]:
+        """Jobs, newest first, without the trials that estimates make; of one queue, or all.
+
+        Raises:
+            Refused: there is no such queue.
+        """
+        if queue and queue not in self.queues:
+            raise Refused(f"unknown queue {queue[:60]!r}", f"Choose from: {', '.join(self.queues)}")
+        page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit, queue=queue)
         return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
 
     def all_page(self, cursor: str = "", limit: int = 100) -> Page[Job]:

@@ -52,8 +52,8 @@ class Notify(Poll):
         self._closed = False
         self._not_sent, self._not_heard = Outage("hints cannot be sent"), Outage("hints are not heard")
 
-    def announce(self, lane: str, tasks: Sequence[str]) -> None:
-        super().announce(lane, tasks)
+    def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:
+        super().announce(lane, tasks, attempt)
         if self._was_notified(lane, tasks):
             return None
         try:

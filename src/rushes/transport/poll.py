@@ -19,7 +19,7 @@ class Poll:
         self._hints: dict[str, dict[str, None]] = {}  # lane -> task ids, oldest first
         self._woken = 0
 
-    def announce(self, lane: str, tasks: Sequence[str]) -> None:
+    def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:  # noqa: ARG002 - nobody reads it here
         with effect("hint"), self._changed:
             hints = self._hints.setdefault(lane, {})
             hints.update(dict.fromkeys(tasks))

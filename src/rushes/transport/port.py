@@ -17,8 +17,11 @@ class Transport(Protocol):
     queues: bool
     look_seconds: float
 
-    def announce(self, lane: str, tasks: Sequence[str]) -> None:
-        """Say that these tasks may be ready (after the commit that made them so). A hint is worth no failure."""
+    def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:
+        """Say that these tasks may be ready (after the commit that made them so). A hint is worth no failure.
+
+        `attempt` is the number that their next attempt has, for whoever reads the messages of a queue.
+        """
 
     def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
         """Those of these ready tasks that no hint is on its way for, as far as one can tell (reconcile asks)."""

@@ -51,7 +51,7 @@ class RedisHints(Poll):
         self._token = secrets.token_hex(8)
         self._breaker = CircuitBreaker(redis.RedisError, OSError)
 
-    def announce(self, lane: str, tasks: Sequence[str]) -> None:
+    def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:  # noqa: ARG002 - nobody reads it here
         with effect("hint"):
             if tasks:
                 self._breaker.call(lambda: self._announce(keys=self._keys(lane), args=list(tasks)))

@@ -62,13 +62,13 @@ class SqsHints(Poll):
         self._breaker = CircuitBreaker(RushesError)
         self.poison = 0
 
-    def announce(self, lane: str, tasks: Sequence[str]) -> None:
+    def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:
         """What is bound to a site has no queue: it is told in this process, and found by looking in others."""
         if site_of(lane):
-            super().announce(lane, tasks)
+            super().announce(lane, tasks, attempt)
             return
         with effect("hint"):
-            entries = [{"Id": str(n), "MessageBody": _message(lane, task)} for n, task in enumerate(tasks)]
+            entries = [{"Id": str(n), "MessageBody": _message(lane, task, attempt)} for n, task in enumerate(tasks)]
             for some in _tens(entries):
                 self._ask("send_message_batch", lane, Entries=some)
 
@@ -241,8 +241,8 @@ def _has_queue(lane: str) -> bool:
     return not site_of(lane)
 
 
-def _message(lane: str, task: str) -> str:
-    return json.dumps({"job_id": task.partition(".")[0], "queue": lane, "attempt": 0, "task_id": task})
+def _message(lane: str, task: str, attempt: int) -> str:
+    return json.dumps({"job_id": task.partition(".")[0], "queue": lane, "attempt": attempt, "task_id": task})
 
 
 def _task(body: str) -> str | None:

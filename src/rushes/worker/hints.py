@@ -30,14 +30,14 @@ class Hints:
         self._listeners: dict[tuple[str, ...], Background] = defaultdict(lambda: Background(bugs))
         self._left = False
 
-    def announce(self, tasks: Iterable[str]) -> None:
-        """Announce that these may be ready, each in the lane of its stage."""
+    def announce(self, tasks: Iterable[str], attempt: int = 1) -> None:
+        """Announce that these may be ready for that attempt, each in the lane of its stage."""
         lanes: dict[str, list[str]] = {}
         for task in tasks:
             if lane := self._lane_of(task):
                 lanes.setdefault(lane, []).append(task)
         for lane, some in lanes.items():
-            self._sender.run(partial(self._transport.announce, lane, some))
+            self._sender.run(partial(self._transport.announce, lane, some, attempt))
 
     def settle(self, tasks: Iterable[str]) -> None:
         """These need no hint any more."""

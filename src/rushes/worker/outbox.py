@@ -72,7 +72,7 @@ class Outbox:
             self.report(inputs.OutboxEntryWritten(entry))
             log.info("given back: %s", entry.reason, extra=self.about(lease))
             self.hints.settle([lease.task])
-            return self.hints.announce([lease.task])
+            return self.hints.announce([lease.task], lease.fence + 1)
         log.warning("%s: %s", entry.failure.kind, entry.failure.message, extra=self.about(lease))
         return self._write(worker, entry, entry.failure, entry.delay)
 

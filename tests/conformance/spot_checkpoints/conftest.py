@@ -56,8 +56,8 @@ class Videos:
     def worker(self, *argv: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
         """A worker, once a chunk of speech is leased by it."""
         command = [*PROGRAM, "worker", "--slots", "1", *argv]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(command, cwd=self.folder, env={**os.environ, **env}, **quiet) as process:
+        null = subprocess.DEVNULL
+        with subprocess.Popen(command, cwd=self.folder, env={**os.environ, **env}, stdout=null, stderr=null) as process:
             try:
                 speech = "SELECT 1 FROM chunks WHERE stage = 'transcribe' AND lease_owner IS NOT NULL"
                 wait_for(lambda: bool(self.rows(speech)), "no chunk was ever leased")

@@ -12,6 +12,7 @@ import redis
 from rushes.domain.event import EventType
 from rushes.domain.task import TaskState
 from rushes.jobs.control import announce_missing
+from rushes.ledger.memory import MemoryLedger
 from rushes.servers import valkey
 from rushes.servers.process import Running
 from rushes.transport.redis import RedisHints
@@ -103,7 +104,7 @@ def test_reconciling_announces_what_has_no_hint_and_nothing_else(server: Running
     hints = RedisHints(server.url, "apart")
     hints.announce("cpu", ["job_a.toy.00001"])
     ready = ["job_a.toy.00001", "job_a.toy.00002", "job_a.strange.00001"]
-    told = announce_missing(hints, lambda task: "cpu" if "toy" in task else None, ready)
+    told = announce_missing(MemoryLedger(), hints, lambda task: "cpu" if "toy" in task else None, ready)
     assert told == ("job_a.toy.00002",)
     assert sorted(hints.wait(["cpu"], 0, 10)) == ["job_a.toy.00001", "job_a.toy.00002"]
     hints.close()

@@ -29,9 +29,9 @@ class Queue(Poll):
         self.told: list[tuple[str, str, str]] = []
         self.state_of: Callable[[str], str] = lambda _task: ""
 
-    def announce(self, lane: str, tasks: Sequence[str]) -> None:
+    def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:
         self._note("announce", tasks)
-        super().announce(lane, tasks)
+        super().announce(lane, tasks, attempt)
 
     def settle(self, tasks: Sequence[str]) -> None:
         self._note("settle", tasks)

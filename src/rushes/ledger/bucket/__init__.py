@@ -194,9 +194,11 @@ class BucketLedger:
         return found
 
     @_guarded
-    def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
+    def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
         names = [name for name, ledger in self._readers() if ledger.known(owner, keys)]
-        return sum(self._steer(name, lambda film: film.ledger.set_aside(owner, keys, reason)) for name in names)
+        return sum(
+            self._steer(name, lambda film: film.ledger.set_aside(owner, keys, reason, note_only)) for name in names
+        )
 
     @_guarded
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
@@ -217,11 +219,12 @@ class BucketLedger:
         cursor: str = "",
         limit: int = 100,
         ids: Collection[str] = (),
+        queue: str = "",
     ) -> Page[Job]:
         ledgers = [ledger for _, ledger in self._readers()]
         if ids:
             return Page(tuple(job for ledger in ledgers for job in ledger.jobs(owner, ids=ids).rows))
-        return merged.jobs(ledgers, owner, state, oldest_first=oldest_first, cursor=cursor, limit=limit)
+        return merged.jobs(ledgers, owner, state, queue, oldest_first=oldest_first, cursor=cursor, limit=limit)
 
     def tasks(
         self,

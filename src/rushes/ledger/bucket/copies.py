@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LOOK_SECONDS = 5.0  # between two lists of the bucket
 class CopiedLedger(SqliteLedger):
     """A copy that is only read: nobody moves in."""
 
-    def _move_in(self, host: str, boot: str, take_over: bool) -> None:
+    def _move_in(self, host: str, boot: str, take_over: bool, places: Mapping[str, str]) -> None:
         pass
 
 

@@ -25,14 +25,21 @@ def sweeps(swept: Sequence[SweepResult]) -> SweepResult:
 
 
 def jobs(
-    ledgers: Iterable[Ledger], owner: str, state: JobState | None, *, oldest_first: bool, cursor: str, limit: int
+    ledgers: Iterable[Ledger],
+    owner: str,
+    state: JobState | None,
+    queue: str,
+    *,
+    oldest_first: bool,
+    cursor: str,
+    limit: int,
 ) -> Page[Job]:
     """By time of creation, finished states by time of finish; a cursor is the last row's time and id."""
 
     def moment(job: Job) -> str:
-        return (job.finished_at or "") if state in FINAL else job.created_at
+        return (job.finished_at or "") if state in FINAL and not queue else job.created_at
 
-    found = [job for one in ledgers for job in every(partial(one.jobs, owner, state, oldest_first))]
+    found = [job for one in ledgers for job in every(partial(one.jobs, owner, state, oldest_first, queue=queue))]
     found.sort(key=moment, reverse=not oldest_first)  # stable: of one moment they stay in the order of their ledger
     begin = _after(cursor, found, moment, oldest_first) if cursor else 0
     rows, more = found[begin : begin + limit], len(found) > begin + limit

@@ -45,7 +45,7 @@ def submit(store: Store, new: NewJob, first: Draft) -> Submitted:
 
 
 def _add_job(tx: Transaction, new: NewJob, number: int, first: Draft) -> None:
-    tx.add(JobDetails(asdict(new)))
+    tx.add(JobDetails(asdict(new), number=number))
     job = tx.add(JobRow(new.id, new.owner, number, new.priority, tx.wall, first.id, opened=first.adopted, total=1))
     tx.add_event(job, (EventType.SUBMITTED, {"name": new.name, "recipe": new.recipe}))
     insert(tx, job, first, {})

@@ -45,6 +45,11 @@ def result_key(owner: str, key: str) -> Key:
     return f"result#{owner}#{key}", "result"
 
 
+def queue_list(owner: str, queue: str) -> str:
+    """The list of an owner's jobs of a queue, in the index by owner and age."""
+    return f"jobs#{owner}#queue#{queue}"
+
+
 def ready_list(lane: str) -> str:
     """The list of tasks that a claim in that lane may take."""
     return f"ready#{lane}"

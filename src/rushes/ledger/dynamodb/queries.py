@@ -58,10 +58,13 @@ def jobs(
     cursor: str = "",
     limit: int = 100,
     ids: Collection[str] = (),
+    queue: str = "",
 ) -> Page[Job]:
     """An owner's jobs: those with these ids, or a page of all."""
     if ids:
         return Page(tuple(job for job in _jobs(store, ids) if job.owner == owner))
+    if queue:
+        return _queued(store, keys.queue_list(owner, queue), state, oldest_first, cursor, limit)
     index, sort = ("by_state", "since") if state else ("by_owner", "age")
     part = f"jobs#{owner}#{state.value}" if state else f"jobs#{owner}"
     bounds = {"low" if oldest_first else "high": cursor} if cursor else {}
@@ -69,6 +72,28 @@ def jobs(
     items = [item for item in found if item[sort] != cursor][:limit]
     rows = tuple(_jobs(store, map(keys.job_of, items)))
     return Page(rows, str(items[-1][sort]) if len(items) == limit else "")
+
+
+def _queued(store: Store, part: str, state: JobState | None, oldest_first: bool, cursor: str, limit: int) -> Page[Job]:
+    """Jobs of a queue by age: read until enough of them are in that state, or there are no more."""
+    rows: list[Job] = []
+    for age, job in _by_age(store, part, oldest_first, cursor, limit):
+        if state in (None, job.state):
+            rows.append(job)
+        if len(rows) == limit:
+            return Page(tuple(rows), age)
+    return Page(tuple(rows))
+
+
+def _by_age(store: Store, part: str, oldest_first: bool, cursor: str, limit: int) -> Iterator[tuple[str, Job]]:
+    """Jobs of a list after a cursor, read so many at once."""
+    more = True
+    while more:
+        bounds = {"low" if oldest_first else "high": cursor} if cursor else {}
+        found = store.table.query(part, index="by_owner", limit=limit + 1, newest=not oldest_first, **bounds)
+        ages = {keys.job_of(item): str(item["age"]) for item in found if item["age"] != cursor}
+        yield from ((ages[job.id], job) for job in _jobs(store, ages))
+        more, cursor = len(ages) > limit - 1, list(ages.values())[-1] if ages else ""
 
 
 def _jobs(store: Store, ids: Iterable[str]) -> list[Job]:

@@ -205,6 +205,7 @@ class JobDetails:
 
     new: dict[str, JSON]
     facts: str = ""
+    number: int = 0
     rev: int = 0
 
     @property
@@ -212,7 +213,10 @@ class JobDetails:
         return keys.details_key(self.new["id"])
 
     def item(self) -> Item:
-        return pack(self)
+        """The details, in the list of the job's queue."""
+        queue = self.new.get("queue")
+        listed = {"of_owner": keys.queue_list(self.new["owner"], queue), "age": f"{self.number:012d}"} if queue else {}
+        return pack(self) | listed
 
     def job(self, row: JobRow) -> Job:
         """The job as readers see it."""
@@ -222,7 +226,7 @@ class JobDetails:
             payload=new.payload, facts=self.facts, state=row.state, paused=bool(row.paused), priority=row.priority,
             counts=row.counts, last_event=row.last_event, created_at=iso(row.created),
             started_at=iso_or_none(row.started), finished_at=iso_or_none(row.finished),
-            cancelled_stages=tuple(row.cancelled_stages),
+            cancelled_stages=tuple(row.cancelled_stages), queue=new.queue,
         )  # fmt: skip
 
 

@@ -201,13 +201,14 @@ class MemoryLedger(MemoryState):
         cursor: str = "",
         limit: int = 100,
         ids: Collection[str] = (),
+        queue: str = "",
     ) -> Page[Job]:
         with self._lock:
             rows = [j for j in self._jobs.values() if j.new.owner == owner]
             if ids:
                 return Page(tuple(j.job() for j in rows if j.id in ids))
-            rows = [j for j in rows if state in (None, j.state)]
-            finished = state in FINAL
+            rows = [j for j in rows if state in (None, j.state) and queue in ("", j.new.queue)]
+            finished = state in FINAL and not queue
             rows.sort(key=lambda j: ((j.finished or 0) if finished else 0, j.number), reverse=not oldest_first)
             return _page([job.job() for job in rows], cursor, limit, lambda job: job.id)
 

@@ -80,7 +80,7 @@ class JobRow:
         return Job(
             n.id, n.owner, n.team, n.request_id, n.name, n.recipe, n.payload, self.facts, self.state,
             bool(self.paused), self.priority, self.counts, self.events[-1].number, iso(self.created),
-            iso_or_none(self.started), iso_or_none(self.finished), tuple(self.cancelled_stages),
+            iso_or_none(self.started), iso_or_none(self.finished), tuple(self.cancelled_stages), n.queue,
         )  # fmt: skip
 
 

@@ -35,8 +35,8 @@ FROM again JOIN rushes.task_spec ON task_spec.task = again.key;
 -- name: submit
 -- A job with its texts, first task and first event, unless its id is taken.
 WITH made AS (
-    INSERT INTO rushes.job (id, owner, state, priority, total, live, last_event, created)
-    VALUES (:id, :owner, 'created', :priority, 1, :live, 1, coalesce(:at, (SELECT wall FROM rushes.clock)))
+    INSERT INTO rushes.job (id, owner, state, priority, total, live, last_event, created, queue)
+    VALUES (:id, :owner, 'created', :priority, 1, :live, 1, coalesce(:at, (SELECT wall FROM rushes.clock)), :queue)
     ON CONFLICT (id) DO NOTHING RETURNING number, created
 ), change AS (
     INSERT INTO rushes.job_change (job, changed) SELECT number, pg_current_xact_id() FROM made

@@ -132,10 +132,15 @@ class SqlLedger(ABC):
         cursor: str = "",
         limit: int = 100,
         ids: Collection[str] = (),
+        queue: str = "",
     ) -> Page[Job]:
         """An owner's jobs by time of creation, finished states by time of finish."""
         if ids:
             return self._read(lambda reader: queries.named_jobs(reader, owner, ids))
+        if queue:
+            return self._read(
+                lambda reader: queries.queued_jobs(reader, owner, queue, state, oldest_first, cursor, limit)
+            )
         return self._read(lambda reader: queries.jobs(reader, owner, state, oldest_first, cursor, limit))
 
     def tasks(

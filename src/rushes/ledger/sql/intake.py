@@ -34,7 +34,7 @@ def submit(tx: Transaction, new: NewJob, first: Draft) -> Callable[[], list[Row]
         "submit", id=new.id, owner=new.owner, priority=new.priority, team=new.team, request_id=new.request_id,
         name=legible(new.name), recipe=new.recipe, payload=new.payload, at=tx.at, task=first.id, stage=first.stage,
         chunk=first.chunk, lane=first.lane, place=first.order, state="waiting" if unmet else "ready", unmet=unmet,
-        live=int(not unmet), spec=first.spec, body=encode({"name": new.name, "recipe": new.recipe}),
+        live=int(not unmet), spec=first.spec, queue=new.queue, body=encode({"name": new.name, "recipe": new.recipe}),
     )  # fmt: skip
     if not first.needs and not first.adopted:
         return made
@@ -60,6 +60,7 @@ def submitted(new: NewJob, at: int) -> Job:
         counts=Counts(1, live=1),
         last_event=1,
         created_at=iso(at),
+        queue=new.queue,
     )
 
 

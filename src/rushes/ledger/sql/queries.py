@@ -44,6 +44,16 @@ def jobs(reader: Reader, owner: str, state: JobState | None, oldest: bool, curso
     return _page(reader.all(name, **mine, after=after), limit, lambda row: str(row[21]))
 
 
+def queued_jobs(
+    reader: Reader, owner: str, queue: str, state: JobState | None, oldest: bool, cursor: str, limit: int
+) -> Page[Job]:
+    """An owner's jobs of a queue; the cursor is the number of the last."""
+    after = int(cursor) if cursor else 0 if oldest else _END
+    name = "jobs_oldest_queued" if oldest else "jobs_newest_queued"
+    rows = reader.all(name, owner=owner, queue=queue, state=state or "", after=after, limit=limit)
+    return _page(rows, limit, lambda row: str(row[21]))
+
+
 def named_jobs(reader: Reader, owner: str, ids: Collection[str]) -> Page[Job]:
     """An owner's jobs by their ids."""
     return Page(tuple(map(job_of, reader.all("jobs_named", owner=owner, ids=list(ids)))))
@@ -110,10 +120,11 @@ def _page(rows: list[Row], limit: int, cursor: Callable[[Row], str]) -> Page[Job
 def job_of(row: Row) -> Job:
     """A job as a row of `job_listed` says."""
     id, owner, team, request, name, recipe, payload, facts, state, paused, priority, *rest = row
-    *counts, last_event, created, started, finished, _, _, stages = rest
+    *counts, last_event, created, started, finished, _, _, stages, queue = rest
     return Job(
         id, owner, team, request, name, recipe, payload, facts, JobState(state), bool(paused), priority,
         Counts(*counts), last_event, iso(created), iso_or_none(started), iso_or_none(finished), tuple(stages.split()),
+        queue,
     )  # fmt: skip
 
 

@@ -51,6 +51,18 @@ SELECT * FROM rushes.job_listed
 WHERE owner = :owner AND kept_state = :state AND finished IS NOT NULL AND (finished, number) > (:at, :after)
 ORDER BY finished, number LIMIT :limit;
 
+-- name: jobs_newest_queued
+-- An owner's jobs of one queue, newest first; in one state, or in any.
+SELECT * FROM rushes.job_listed
+WHERE owner = :owner AND queue = :queue AND number < :after AND (:state = '' OR state = :state)
+ORDER BY number DESC LIMIT :limit;
+
+-- name: jobs_oldest_queued
+-- The same, oldest first.
+SELECT * FROM rushes.job_listed
+WHERE owner = :owner AND queue = :queue AND number > :after AND (:state = '' OR state = :state)
+ORDER BY number LIMIT :limit;
+
 -- name: job_number
 -- The number of a job.
 SELECT number FROM rushes.job WHERE id = :id;

@@ -19,8 +19,8 @@ SELECT 1 FROM task WHERE state = 'ready' AND NOT parked AND due IS NULL AND lane
 
 -- name: submit
 -- A job with its texts, first task and first event, unless its id is taken.
-INSERT INTO job (id, owner, state, priority, total, live, created, changed)
-VALUES (:id, :owner, 'created', :priority, 1, :live, :at, 0) ON CONFLICT (id) DO NOTHING;
+INSERT INTO job (id, owner, state, priority, total, live, created, changed, queue)
+VALUES (:id, :owner, 'created', :priority, 1, :live, :at, 0, :queue) ON CONFLICT (id) DO NOTHING;
 INSERT INTO job_text (job, team, request_id, name, recipe, payload, facts)
 SELECT number, :team, :request_id, :name, :recipe, :payload, '' FROM job WHERE id = :id AND last_event = 0;
 INSERT INTO task (key, id, stage, chunk, lane, place, rank, state, parked, unmet, fence, adopted, failures, losses,

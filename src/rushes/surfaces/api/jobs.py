@@ -108,12 +108,13 @@ def list_jobs(
     library: LibraryDep,
     active: ActiveDep,
     state: JobState | None = None,
+    queue: Name = "",
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Page[JobShape]:
-    """Jobs, newest first; in a final state, the last to finish first."""
-    of = f"jobs {state}"
-    found = library.jobs.page(state, unseal(request, cursor, of), limit)
+    """Jobs, newest first; in a final state, the last to finish first; of a queue, always by creation."""
+    of = f"jobs {state} {queue}"
+    found = library.jobs.page(state, unseal(request, cursor, of), limit, queue)
     return page(request, [JobShape.of(j, active) for j in found.rows], found.cursor, of)
 
 

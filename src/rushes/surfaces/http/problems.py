@@ -21,6 +21,7 @@ TYPE = "application/problem+json"
 STATUS: Mapping[type[RushesError], int] = {  # the first that fits, so the finer ones stand first
     TooManyTries: 429,
     TooManyAtOnce: 429,
+    errors.Throttled: 429,
     NotFound: 404,
     errors.NotAllowed: 403,
     errors.OverLimit: 413,

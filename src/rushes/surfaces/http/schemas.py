@@ -34,6 +34,7 @@ class JobShape:
     id: str
     name: str
     recipe: str
+    queue: str  # where it was put: the lane of its first task
     state: str  # the ledger's
     word: str  # the same for people: waiting, running, paused, done, failed, cancelled
     paused: bool

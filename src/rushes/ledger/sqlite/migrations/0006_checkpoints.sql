@@ -142,7 +142,7 @@ SELECT task.id AS chunk_id,
     CASE
         WHEN task.state = 'done' AND damage.reason IS NOT NULL THEN 'corrupt'
         WHEN task.state = 'done' THEN 'done'
-        WHEN task.state = 'dead' OR cancelled THEN 'permanent_failed'
+        WHEN task.state IN ('dead', 'cancelled') OR cancelled THEN 'permanent_failed'
         WHEN task.state = 'leased' AND worker.seen <= task.started AND progress = 0 THEN 'leased'
         WHEN task.state = 'leased' THEN 'running'
         WHEN outcome = 'failed' THEN 'retryable_failed'
@@ -153,7 +153,7 @@ SELECT task.id AS chunk_id,
     fence AS attempt_count,
     text.uri AS transcript_uri,
     text.sha256 AS transcript_sha256,
-    CASE WHEN task.state = 'done' THEN damage.reason WHEN cancelled AND task.state <> 'dead' THEN 'Cancelled: by a person'
+    CASE WHEN task.state = 'done' THEN damage.reason WHEN task.state = 'cancelled' OR (cancelled AND task.state <> 'dead') THEN 'Cancelled: by a person'
         ELSE (failure ->> '$.kind') || ': ' || (failure ->> '$.message') END AS last_error,
     strftime('%Y-%m-%dT%H:%M:%fZ', task.started / 1000.0, 'unixepoch') AS started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', task.finished / 1000.0, 'unixepoch') AS completed_at,
