@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +18,7 @@ from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
 from rushes.jobs.arrivals import arrive
+from rushes.jobs.intake import JobRequest
 from rushes.uploads import direct, service
 from rushes.uploads.service import Uploads
 from tests.api.kit import Serving, serving
@@ -154,6 +157,32 @@ def test_only_what_is_ours_and_in_no_open_record_is_aborted(server: Serving, lar
     theirs, _stray = bucket.begin("input-masters/a.mp4"), bucket.begin("input/job_stray/source.mp4")
     assert bucket.abort_older("input", -1.0, {going}) == 1
     assert {one["UploadId"] for one in incomplete(server)} == {going, theirs}
+
+
+def test_a_bucket_that_hangs_holds_up_no_other_upload(
+    server: Serving, large: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads, wanted = Uploads(server.library.home), JobRequest("subtitles")
+    begin(server, large, straight="yes")  # one that is open, whose parts lie in the bucket
+    asked, answers = Event(), Event()
+
+    def hang(*_: object) -> None:
+        asked.set()
+        answers.wait()
+        raise StoreAway("the bucket does not answer")
+
+    monkeypatch.setattr(S3Multipart, "begin", hang)
+    monkeypatch.setattr(S3Multipart, "parts", hang)
+    with ThreadPoolExecutor() as threads:
+        try:
+            hung = threads.submit(uploads.begin, "a.mp4", 2 * PART, wanted, direct=True)
+            assert asked.wait(60)
+            other = threads.submit(uploads.begin, "b.mp4", 1000, wanted).result(60)
+        finally:
+            answers.set()
+        with pytest.raises(StoreAway):
+            hung.result()
+    assert [u.id for u in uploads._promised() if u.name in "a.mp4 b.mp4"] == [other.id]
 
 
 def test_an_address_takes_just_its_part(server: Serving, large: bytes) -> None:

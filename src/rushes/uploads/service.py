@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from rushes.blobs.documents import address
+from rushes.blobs.port import Multipart
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import job_id
@@ -76,12 +77,14 @@ class Uploads:
         if put:
             id = _id_of(job.job)
         upload = Upload(id, label, size, job.job, job.key, place, now, sha256, caller=caller, put=put)
+        if bucket and part:
+            upload = replace(upload, part=part, need=f"{job.key}.checked")
         with locked(self.home.folder / "uploads.lock"):  # so that two that begin at once count each other
-            self._check(size, caller, here=not (put or (bucket and part)))
-            if bucket and part:
-                upload = replace(upload, multipart=bucket.begin(job.key), part=part, need=f"{job.key}.checked")
+            self._check(size, caller, here=not (put or upload.part))
             self._keep(upload)  # first, so that `expire` finds what a kill leaves behind
-        if not (upload.multipart or put):
+        if bucket and part:  # not in the lock: a bucket may take a minute to say that it does not answer
+            upload = self._begun_in_bucket(bucket, upload)
+        elif not put:
             self.staging_file(upload).make()
         job.submit(self.home, upload.need)
         return upload
@@ -106,13 +109,18 @@ class Uploads:
                 raise Refused(f"this upload has {upload.size} bytes", "Start a new upload.")
             return upload
         self._check_open(upload)
-        with locked(self.home.folder / "uploads.lock"):
-            self._check(size, upload.caller, here=not upload.put, but=upload.id)
-            known = replace(upload, size=size)
-            if upload.put and self.home.multipart:
-                part = part_size(size) or LARGEST
-                known = replace(known, put=False, multipart=self.home.multipart.begin(upload.key), part=part)
-            self._keep(known, upload.version)
+        known, bucket = replace(upload, size=size), self.home.multipart if upload.put else None
+        if bucket:  # not in the lock, as for `begin`
+            part = part_size(size) or LARGEST
+            known = replace(known, put=False, multipart=bucket.begin(upload.key), part=part)
+        try:
+            with locked(self.home.folder / "uploads.lock"):
+                self._check(size, upload.caller, here=not upload.put, but=upload.id)
+                self._keep(known, upload.version)
+        except RushesError:
+            if bucket:
+                bucket.abort(upload.key, known.multipart)
+            raise
         return self.get(upload.id)
 
     @property
@@ -298,6 +306,15 @@ class Uploads:
                 count += bucket.abort_older("input", 2 * EXPIRE_SECONDS, {u.multipart for u in going})
         return count
 
+    def _begun_in_bucket(self, bucket: Multipart, upload: Upload) -> Upload:
+        try:
+            upload = replace(upload, multipart=bucket.begin(upload.key))
+        except RushesError:
+            self.home.records.delete(UPLOAD, self.home.owner, upload.id)  # it promises nothing
+            raise
+        self._keep(upload)
+        return upload
+
     def _direct(self, upload: Upload) -> DirectUpload | None:
         bucket, u = self.home.multipart, upload
         if bucket is None or not u.multipart:
@@ -347,12 +364,17 @@ class Uploads:
             hint = "Put the file into a bucket that they can read."
             raise Refused("other machines of this fleet cannot read uploads", hint)
         check_upload(size, s)
-        promised = [upload for upload in self.all() if upload.state == "open" and upload.id != but]
+        promised = [upload for upload in self._promised() if upload.id != but]
         check_caller(size, [upload for upload in promised if upload.caller == caller], s)
         if here:
             make_private(self._folder)
             disk = os.statvfs(self._folder)
-            check_disk(size, [u for u in promised if not (u.multipart or u.put)], disk.f_bavail * disk.f_frsize, s)
+            check_disk(size, [u for u in promised if not (u.part or u.put)], disk.f_bavail * disk.f_frsize, s)
+
+    def _promised(self) -> list[Upload]:
+        """Uploads that are open. No bucket is asked: all of what goes there counts until it is whole."""
+        kept = (Upload(**record.doc) for record in self.home.all_records(UPLOAD))
+        return [u if u.part or u.put else replace(u, offset=self._there(u)) for u in kept if u.state == "open"]
 
     @property
     def _folder(self) -> Path:
