@@ -238,4 +238,9 @@ class WrongHome(Refused):
 
 def is_final(error: BaseException) -> bool:
     """Whether work that failed so is never tried again by itself: it cannot work, or somebody is not let in."""
-    return isinstance(error, NeverWorks | NotAllowed | StoreRefuses) and not isinstance(error, NoCredentials)
+    return is_final_kind(type(error))
+
+
+def is_final_kind(kind: type[BaseException]) -> bool:
+    """The same of a kind of error."""
+    return issubclass(kind, NeverWorks | NotAllowed | StoreRefuses) and not issubclass(kind, NoCredentials)

@@ -144,7 +144,7 @@ class Child:
 
     def _receive(self) -> None:
         """Pass on the next message; the results of a task are those that were committed, whatever the child says."""
-        message = parse_answer(self._connection.recv_bytes(LONGEST_ANSWER))
+        message = parse_answer(self._connection.recv_bytes(LONGEST_ANSWER), self.attempt.told if self.attempt else ())
         if message and message["type"] == "finished":
             if self.attempt is None:
                 raise ValueError("a slot has finished a task that it was not given")

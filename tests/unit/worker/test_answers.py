@@ -1,10 +1,11 @@
 """What a slot says of its task is believed within limits: it runs code of others on files of others."""
 
 import json
+from collections.abc import Collection
 
 import pytest
 
-from rushes.domain.errors import BadMedia, NoRoom, RushesError, StoreAway, TryAgain
+from rushes.domain.errors import BadMedia, Drained, LeaseLost, NoRoom, RushesError, SourceMissing, StoreAway, TryAgain
 from rushes.domain.keys import JSON
 from rushes.worker.broker.answers import parse_answer
 from rushes.worker.broker.failures import failure_of
@@ -33,19 +34,32 @@ def test_a_slot_cannot_say_what_only_its_worker_says(said: object) -> None:
         parse_answer(json.dumps(said).encode())
 
 
-def failed(error: RushesError, **lies: object) -> JSON:
-    return parse_answer(json.dumps({**failure_of(error), **lies}).encode())
+def failed(error: RushesError, told: Collection[str] = (), **lies: object) -> JSON:
+    return parse_answer(json.dumps({**failure_of(error), **lies}).encode(), told)
 
 
 @pytest.mark.parametrize("error", [TryAgain("later"), BadMedia("no film", "Bring a film."), NoRoom("full")])
 def test_an_honest_failure_is_believed_as_it_is(error: RushesError) -> None:
-    assert failed(error) == failure_of(error)
+    assert failed(error).items() >= failure_of(error).items()
+
+
+@pytest.mark.parametrize("error", [StoreAway("away"), LeaseLost("lost"), Drained("stop"), SourceMissing("gone")])
+def test_what_only_a_worker_knows_is_believed_if_it_has_said_so(error: RushesError) -> None:
+    kind = type(error).__name__
+    assert failed(error, told=[kind]).items() >= failure_of(error).items()
+    assert failed(error, told=["BadMedia"]).items() >= {"kind": "TryAgain", "final": False, "counts": True}.items()
 
 
 @pytest.mark.parametrize("kind", ["ZeroDivisionError", "BadMedia", "is_final", "__doc__", ""])
 def test_only_a_known_kind_of_failure_is_not_counted(kind: str) -> None:
-    assert failed(StoreAway("away"))["counts"] is False
-    assert failed(StoreAway("away"), kind=kind)["counts"] is True
+    assert failed(NoRoom("full"))["counts"] is False
+    assert failed(NoRoom("full"), kind=kind)["counts"] is True
+
+
+def test_whether_a_failure_is_final_is_told_by_its_kind() -> None:
+    assert failed(TryAgain("later"), final=True)["final"] is False
+    assert failed(BadMedia("no film"), final=False, counts=False).items() >= {"final": True, "counts": True}.items()
+    assert failed(TryAgain("later"), kind="OfAnotherPackage", final=True)["final"] is True
 
 
 @pytest.mark.parametrize("name", ["kind", "message", "hint", "verdict"])

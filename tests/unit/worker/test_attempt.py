@@ -226,6 +226,7 @@ def test_what_fails_at_the_worker_is_raised_in_the_slot_as_what_it_is(
     with pytest.raises(StoreAway, match="does not answer") as raised:
         desk.borrowed.put("me", b"small")
     assert raised.value.advice == "Wait."
+    assert desk.attempt.told == {"StoreAway"}
 
 
 def test_what_is_missing_is_said_before_anything_is_committed(desk: Desk) -> None:

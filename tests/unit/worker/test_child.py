@@ -1,5 +1,6 @@
 """A slot that misbehaves on its lines to the worker: real processes, each a few lines of Python."""
 
+import json
 import os
 import queue
 import signal
@@ -12,9 +13,11 @@ import pytest
 
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
+from rushes.worker import inputs
 from rushes.worker.broker import channel
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.child import Child, ChildDeps
+from rushes.worker.slots import Slots
 
 BEGIN = "import os, sys, time; from multiprocessing.connection import Connection; line = Connection(int(sys.argv[3]))\n"
 Messages = Callable[[str], Iterator[JSON]]
@@ -90,3 +93,31 @@ def test_a_slot_is_over_when_it_has_ended_whoever_else_holds_its_lines(
             os.kill(int(file.read_text()), signal.SIGKILL)
     assert [m["type"] for m in told] == ["progress", "exited"]
     assert told[-1]["code"] in (3, -9)
+
+
+FULL = """
+while line.recv_bytes():
+    told = dict(kind="NoRoom", message="", hint="", verdict="", replace=False, final=False, counts=False)
+    line.send_bytes(json.dumps({"type": "failed", **told}).encode())
+"""
+
+
+class BlankAttempt(Attempt):
+    def begin(self) -> JSON:
+        return {"wanted": ["film"]}
+
+
+def test_a_task_is_not_given_back_for_ever_because_its_slot_says_the_disk_is_full(tmp_path: Path) -> None:
+    lease = Lease("job_a.toy", 1, "job_a", "toy", None, "cpu", json.dumps({"owner": "me", "results": {}}), 0, 0)
+    argv = [sys.executable, "-S", "-c", "import json\n" + BEGIN + FULL]
+    deps = ChildDeps(argv, lambda _: {}, tmp_path, lambda lease: BlankAttempt(None, lease))  # type: ignore[arg-type]
+    heard = queue.Queue[inputs.Input]()
+    slots = Slots(deps, heard.put, lambda *_: None, lambda: None, tasks=100)
+    try:
+        for expected in (False, False, False, True, True):
+            slots.start(0, lease)
+            failed = heard.get(timeout=20)
+            assert isinstance(failed, inputs.TaskFailed)
+            assert (failed.failure.kind, failed.counts) == ("NoRoom", expected)
+    finally:
+        slots.close()

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Collection
 
 from rushes.domain.keys import JSON
 from rushes.worker.broker.failures import believed_failure
@@ -10,8 +11,10 @@ LONGEST_ANSWER = 1 << 20  # bytes; a failure has four texts of 2000 characters
 _WEEK = 7 * 86400.0  # seconds of work; more is no measurement
 
 
-def parse_answer(data: bytes) -> JSON:
+def parse_answer(data: bytes, told: Collection[str] = ()) -> JSON:
     """A message of a slot with numbers and texts that every store can hold; None for progress that is no number.
+
+    `told` are the kinds of failures that its worker has answered with.
 
     Raises:
         ValueError, TypeError, KeyError, OverflowError: a slot may not say this.
@@ -25,7 +28,7 @@ def parse_answer(data: bytes) -> JSON:
             seconds = float(said["seconds"])
             return {"type": "finished", "seconds": _within(seconds, _WEEK) if math.isfinite(seconds) else 0.0}
         case "failed":
-            return believed_failure(said)
+            return believed_failure(said, told)
     raise ValueError("a slot may not say this")
 
 

@@ -47,6 +47,7 @@ class Attempt:
         self._sizes: dict[str, int] = {}  # of the blobs that it may read and name
         self._inputs: dict[str, list[Manifest]] = {}
         self._made: dict[str, Result] = {}
+        self.told: set[str] = set()  # kinds of failures that its slot was answered with
 
     def begin(self) -> JSON:
         """The task as the slot is told it; `wanted` is empty if all its results are there."""

@@ -1,15 +1,28 @@
 """Why an attempt failed, as a document: said by a slot or by its worker, and meant in the same way by both."""
 
+from collections.abc import Collection
 from typing import NoReturn
 
 from rushes.domain import errors
-from rushes.domain.errors import Drained, LeaseLost, NoRoom, OverBudget, RushesError, StoreAway, TryAgain, is_final
+from rushes.domain.errors import (
+    Drained,
+    LeaseLost,
+    NoRoom,
+    OverBudget,
+    RushesError,
+    SourceMissing,
+    StoreAway,
+    TryAgain,
+    is_final,
+    is_final_kind,
+)
 from rushes.domain.keys import JSON
 from rushes.domain.redaction import redact
 from rushes.domain.text import clean_text
 from rushes.files import DISK_FULL
 
 _UNCOUNTED = Drained | LeaseLost | StoreAway
+_KNOWN_BY_WORKER = _UNCOUNTED | SourceMissing
 _TEXT = 2000  # characters
 _BUG = "This looks like a bug in the stage; its log has the traceback."
 
@@ -27,26 +40,33 @@ def failure_of(error: BaseException) -> JSON:
 
 def raise_failure(told: JSON) -> NoReturn:
     """Raise on this side what failed on the other."""
-    kind = getattr(errors, str(told["kind"]), TryAgain)
-    known = isinstance(kind, type) and issubclass(kind, RushesError)
-    raise (kind if known else TryAgain)(told["message"], told["hint"])
+    raise (_known(str(told["kind"])) or TryAgain)(told["message"], told["hint"])
 
 
-def believed_failure(said: JSON) -> JSON:
-    """What a slot says of its failure, as far as it is believed: short texts without secrets, and known kinds.
+def believed_failure(said: JSON, told: Collection[str]) -> JSON:
+    """What a slot says of its failure, as far as it is believed: short texts without secrets, and what its kind means.
+
+    Only its worker knows of stores, leases and missing originals: these are believed if the worker has `told` of them.
+    A full disk the slot may find by itself (`unproven`). A kind that is not ours may be final: it is its own task.
 
     Raises:
         TypeError, KeyError: it is no failure.
     """
     texts = {name: _text(said[name]) for name in ("kind", "message", "hint", "verdict")}
-    flags = {name: said[name] is True for name in ("replace", "final")}
-    counts = said["counts"] is not False or not _may_be_uncounted(texts["kind"])
-    return {"type": "failed", **texts, **flags, "counts": counts}
+    kind = _known(texts["kind"])
+    unproven = kind is not None and kind.__name__ not in told
+    if kind and unproven and issubclass(kind, _KNOWN_BY_WORKER) and kind is not NoRoom:
+        kind = TryAgain
+        texts |= {"kind": kind.__name__, "hint": kind.hint, "verdict": kind.verdict}
+    final = is_final_kind(kind) if kind else said["final"] is True
+    counts = said["counts"] is not False or final or not (kind and issubclass(kind, _UNCOUNTED))
+    flags = {"replace": said["replace"] is True, "final": final, "counts": counts}
+    return {"type": "failed", **texts, **flags, "unproven": unproven and not counts}
 
 
-def _may_be_uncounted(kind: str) -> bool:
+def _known(kind: str) -> type[RushesError] | None:
     known = getattr(errors, kind, None)
-    return isinstance(known, type) and issubclass(known, _UNCOUNTED)
+    return known if isinstance(known, type) and issubclass(known, RushesError) else None
 
 
 def _text(said: object) -> str:

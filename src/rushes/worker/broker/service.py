@@ -50,7 +50,10 @@ class BrokerService:
         try:
             return self._do(ask, given)
         except Exception as e:  # noqa: BLE001 - whatever it is, the attempt fails of it and not the worker
-            return {"failed": failure_of(e)}, None
+            failure, attempt = failure_of(e), self._attempt()
+            if attempt:
+                attempt.told.add(failure["kind"])
+            return {"failed": failure}, None
         finally:
             if given is not None:
                 os.close(given)
