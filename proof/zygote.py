@@ -29,7 +29,7 @@ from rushes import telemetry
 from rushes.domain.keys import JSON
 from rushes.wiring.__main__ import main as serve_slot
 from rushes.worker import child
-from rushes.worker.slot import die_with_parent
+from rushes.worker.sandbox.processes import die_with_parent
 
 SPARES = 6  # slots of a run with two guests that pause it; more are started as usual
 LATE = 300.0

@@ -312,7 +312,7 @@ def test_health_and_metrics_tell_the_state_of_every_part(server: Serving) -> Non
     assert server.get("/healthz") == {"status": "ok"}
     ready = server.get("/readyz")
     assert set(ready["parts"]) >= {"ledger", "records", "blobs", "index", "hints"}
-    assert set(ready["sandbox"]) >= {"environment", "limits", "network", "capabilities", "files", "calls"}
+    assert set(ready["sandbox"]) >= {"environment", "limits", "network", "processes", "capabilities", "files", "calls"}
     metrics = server.http.get("/metrics").text
     assert 'rushes_http_requests_total{method="GET",status="200"}' in metrics
     assert server.get("/api/v1/about")["open"] is True

@@ -64,15 +64,20 @@ def trace(process: int) -> None:
     called(libc.ptrace(PTRACE_DETACH, process, 0, 0))
 
 
+def mount(folder: Path) -> None:
+    called(libc.mount(b"none", bytes(folder), b"tmpfs", 0, None))
+    called(libc.umount(bytes(folder)))
+
+
 def steps(work: Work, told: dict[str, Any]) -> dict[str, Callable[[], object]]:
     """Each thing that must fail, by name."""
-    parent = os.getppid()
+    worker = int(os.environ["RUSHES_WORKER_PID"])
     reads = {f"read {path}": lambda path=path: Path(path).read_bytes() for path in told["secrets"]}
     writes = {f"write {path}": lambda path=path: write(Path(path, "mine")) for path in told["folders"]}
     return {
         **reads,
         **writes,
-        "read the worker's environment": lambda: Path(f"/proc/{parent}/environ").read_bytes(),
+        "read the worker's environment": lambda: Path(f"/proc/{worker}/environ").read_bytes(),
         "list the home": lambda: list(Path(told["home"]).iterdir()),
         "delete the film": lambda: Path(told["film"]).unlink(),
         "write the film": lambda: reopen_original(work),
@@ -81,9 +86,9 @@ def steps(work: Work, told: dict[str, Any]) -> dict[str, Callable[[], object]]:
         "run a shell": lambda: run("/bin/sh", "-c", "true"),
         "run a copy of a shell": lambda: run_copy(work),
         "run a program from memory": run_from_memory,
-        "trace the worker": lambda: trace(parent),
-        "signal the worker": lambda: os.kill(parent, signal.SIGURG),
-        "mount": lambda: called(libc.mount(b"none", str(work.scratch).encode(), b"tmpfs", 0, None)),
+        "trace the worker": lambda: trace(worker),
+        "signal the worker": lambda: os.kill(worker, signal.SIGURG),
+        "mount": lambda: mount(work.scratch),
         "leave for another namespace": lambda: called(libc.unshare(0x10000000)),
         "read a blob of another task": lambda: work.blobs.open(work.owner, told["blob"]),
         "store for another owner": lambda: work.blobs.put("you", b"mine"),

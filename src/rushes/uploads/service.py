@@ -117,7 +117,7 @@ class Uploads:
             with locked(self.home.folder / "uploads.lock"):
                 self._check(size, upload.caller, here=not upload.put, but=upload.id)
                 self._keep(known, upload.version)
-        except RushesError:
+        except (RushesError, Conflict):
             if bucket:
                 bucket.abort(upload.key, known.multipart)
             raise

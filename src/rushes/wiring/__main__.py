@@ -9,6 +9,7 @@ from rushes.settings import HTTP
 from rushes.telemetry import log_to
 from rushes.wiring.slots import SlotSettings
 from rushes.worker.sandbox import ON, confine
+from rushes.worker.sandbox.processes import adopt_orphans, die_with_parent
 
 
 def main(told: str, folder: str, asks: str, answers: str) -> None:
@@ -23,9 +24,11 @@ def main(told: str, folder: str, asks: str, answers: str) -> None:
     from rushes.stages.registry import load_stages
     from rushes.wiring.engines import slot_engines
     from rushes.worker.broker.client import BrokerClient, post_by
-    from rushes.worker.slot import SlotDeps, die_with_parent, serve
+    from rushes.worker.slot import SlotDeps, serve
 
-    die_with_parent()
+    adopt_orphans()
+    if layers.get("processes") != ON:  # else the first process of its namespace ends it
+        die_with_parent()
     store = ModelStore(Path(given.models), paths=[Path(path) for path in given.own_models])
     client = BrokerClient(socket.socket(fileno=int(asks)))
     engines = {**slot_engines(store, given.threads), HTTP: lambda: RemoteEngine(post_by(client, scratch))}

@@ -4,11 +4,9 @@ What it reads is passed by its worker, which also stores what it makes (`broker/
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -28,8 +26,8 @@ from rushes.stages.port import Input, OutputDraft, Stage, TaskBlobs, Work
 from rushes.worker.broker.client import BorrowedBlobs, BorrowedOriginal, BrokerClient
 from rushes.worker.broker.failures import failure_of
 from rushes.worker.child_output import BEGIN, END
+from rushes.worker.sandbox.processes import has_children
 
-PR_SET_PDEATHSIG = 1
 LOCAL = "local"
 Task = Mapping[str, JSON]
 OnProgress = Callable[[float], None]
@@ -62,6 +60,8 @@ def serve(deps: SlotDeps, connection: Connection, client: BrokerClient) -> None:
             return
         _mark(BEGIN)
         answer = _answer(deps, task, client, _progress_sender(connection))
+        if has_children():  # only the end of this process surely ends them
+            answer["replace"] = True
         _mark(END)
         connection.send_bytes(json.dumps(answer).encode())
 
@@ -73,14 +73,6 @@ def _mark(what: bytes) -> None:
         sys.stderr.flush()
     with contextlib.suppress(OSError):
         os.write(2, b"\n" + what + b"\n")
-
-
-def die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent ends, and check that it has not ended already."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.environ.get("RUSHES_WORKER_PID", str(os.getppid())) != str(os.getppid()):
-        os._exit(1)
 
 
 def _answer(deps: SlotDeps, task: Task, client: BrokerClient, on_progress: OnProgress) -> JSON:

@@ -65,7 +65,7 @@ def test_whether_a_failure_is_final_is_told_by_its_kind() -> None:
 @pytest.mark.parametrize("name", ["kind", "message", "hint", "verdict"])
 def test_the_words_of_a_failure_are_short_and_without_secrets(name: str) -> None:
     said = "password=hunter22 " + "x" * 100_000
-    told = failed(TryAgain("later"), **{name: said})[name]
+    told = failed(TryAgain("later"), (), **{name: said})[name]
     assert len(told) <= 2000
     assert "hunter22" not in told
 
@@ -74,10 +74,10 @@ def test_the_words_of_a_failure_are_short_and_without_secrets(name: str) -> None
 @pytest.mark.parametrize("said", [None, 1, ["text"], {"a": "text"}])
 def test_a_failure_is_told_in_words(name: str, said: object) -> None:
     with pytest.raises(TypeError, match="words"):
-        failed(TryAgain("later"), **{name: said})
+        failed(TryAgain("later"), (), **{name: said})
 
 
 @pytest.mark.parametrize("name", ["final", "replace", "counts"])
 def test_what_is_neither_yes_nor_no_makes_a_failure_that_counts(name: str) -> None:
-    told = failed(TryAgain("later"), **{name: "perhaps"})
+    told = failed(TryAgain("later"), (), **{name: "perhaps"})
     assert (told["final"], told["replace"], told["counts"]) == (False, False, True)

@@ -17,6 +17,7 @@ from rushes.worker import inputs
 from rushes.worker.broker import channel
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.child import Child, ChildDeps
+from rushes.worker.child_output import END
 from rushes.worker.slots import Slots
 
 BEGIN = "import os, sys, time; from multiprocessing.connection import Connection; line = Connection(int(sys.argv[3]))\n"
@@ -95,10 +96,11 @@ def test_a_slot_is_over_when_it_has_ended_whoever_else_holds_its_lines(
     assert told[-1]["code"] in (3, -9)
 
 
-FULL = """
+FULL = f"""
 while line.recv_bytes():
+    os.write(2, {END!r} + b"\\n")
     told = dict(kind="NoRoom", message="", hint="", verdict="", replace=False, final=False, counts=False)
-    line.send_bytes(json.dumps({"type": "failed", **told}).encode())
+    line.send_bytes(json.dumps(dict(told, type="failed")).encode())
 """
 
 

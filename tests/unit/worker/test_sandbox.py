@@ -1,6 +1,7 @@
 """The layers of a slot's sandbox, each alone; tests/acceptance/test_sandbox.py tries to get out of all of them."""
 
 import errno
+import importlib
 import os
 import struct
 import subprocess
@@ -146,3 +147,14 @@ def test_root_and_a_user_without_rights_both_get_every_layer(tmp_path: Path, who
     done = subprocess.run(argv, cwd=scratch, env={"PYTHONPATH": SRC}, capture_output=True, text=True, check=False)
     assert done.stdout.split() == [str(privileges.NOBODY), "2", layer, "1"], done.stderr
     assert (scratch / "made").stat().st_uid == privileges.NOBODY
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_the_burglar_takes_away_what_it_could_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "burglar"))
+    burglar = importlib.import_module("rushes_burglar")
+    try:
+        burglar.mount(tmp_path)
+    except PermissionError:
+        pytest.skip("this root may not mount")
+    assert str(tmp_path) not in Path("/proc/self/mounts").read_text()

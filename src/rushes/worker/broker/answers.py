@@ -26,7 +26,8 @@ def parse_answer(data: bytes, told: Collection[str] = ()) -> JSON:
             return {"type": "progress", "fraction": _within(fraction, 1.0)} if math.isfinite(fraction) else None
         case "finished":
             seconds = float(said["seconds"])
-            return {"type": "finished", "seconds": _within(seconds, _WEEK) if math.isfinite(seconds) else 0.0}
+            took = _within(seconds, _WEEK) if math.isfinite(seconds) else 0.0
+            return {"type": "finished", "seconds": took, "replace": said.get("replace") is True}
         case "failed":
             return believed_failure(said, told)
     raise ValueError("a slot may not say this")

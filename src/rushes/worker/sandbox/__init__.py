@@ -11,13 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rushes.domain.errors import SandboxMissing
-from rushes.worker.sandbox import landlock, limits, privileges, seccomp
+from rushes.worker.sandbox import landlock, limits, privileges, processes, seccomp
 from rushes.worker.sandbox.kernel import LINUX
 
 AUTO, REQUIRE, OFF = "auto", "require", "off"
 MODES = (AUTO, REQUIRE, OFF)
 ON = "on"
-REQUIRED = ("limits", "network", "capabilities", "files", "calls")  # of `require`; the user matters only to root
+REQUIRED = (
+    "limits",
+    "network",
+    "processes",
+    "capabilities",
+    "files",
+    "calls",
+)  # of `require`; the user matters only to root
 Layers = Mapping[str, str]  # layer -> "on", or why it is not
 
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo")
@@ -82,9 +89,12 @@ def _confined(given: Confinement, scratch: Path) -> Layers:
     os.chdir(scratch)  # another user may not be able to enter the folders above it
     readable = [*_interpreter(), *given.read]
     left = applied.apply("network", privileges.leave_network)
+    applied.apply("processes", processes.enter_namespace)
     if os.geteuid() == 0:
         applied.apply("user", lambda: _leave_root([*readable, *given.programs]))
     alone = not left and applied.apply("network", privileges.leave_network_as_user)
+    if alone:
+        applied.apply("processes", processes.enter_namespace)
     applied.apply("limits", lambda: limits.limit(*given.limits, alone=alone))
     applied.apply("capabilities", privileges.drop_capabilities)
     applied.apply("files", lambda: landlock.restrict(_access(readable, given.programs)))
