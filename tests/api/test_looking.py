@@ -318,3 +318,19 @@ def test_health_and_metrics_tell_the_state_of_every_part(server: Serving) -> Non
     assert server.get("/api/v1/about")["open"] is True
     assert server.get("/api/v1/stats")["library"]["videos"] == 0
     assert all("secret" not in str(s["value"]) for s in server.get("/api/v1/settings"))
+
+
+def test_repair_says_what_it_found(developed: Serving) -> None:
+    (video,) = developed.library.videos.page()[0]
+
+    def repaired() -> str:
+        return developed.http.post(f"/videos/{video.id}/repair", follow_redirects=True).text
+
+    assert "Nothing to repair" in repaired()
+    for file in (developed.library.folder / "files" / "videos" / "proxy" / video.id).iterdir():
+        file.unlink()
+    assert "Repaired." in repaired()
+    assert "Nothing to repair" in repaired()
+    blobs = [file for file in (developed.library.folder / "files" / "blobs").rglob("*") if file.is_file()]
+    max(blobs, key=lambda file: file.stat().st_size).unlink()
+    assert "Repair started: 1 job running again." in repaired()

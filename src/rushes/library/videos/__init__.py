@@ -173,8 +173,8 @@ class Videos:
         """Published files of it that are missing."""
         return sorted(find_missing_names(self.home, self._jobs(video)))
 
-    def repair(self, video: Video) -> int:
-        """Make what is missing or damaged of it again; answers how many tasks of workers that takes."""
+    def repair(self, video: Video) -> tuple[int, int]:
+        """Make what is missing or damaged of it again: how many files at once, and by how many jobs that run again."""
         from rushes.library.work.run import repair_video  # noqa: PLC0415 - a worker is loaded when it is needed
 
         return repair_video(self.home, self._jobs(video))

@@ -220,15 +220,15 @@ def find_damages(home: Home, on_progress: OnProgress, chosen: Selection, *, rest
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
-def repair_video(home: Home, jobs: Sequence[Job]) -> int:
+def repair_video(home: Home, jobs: Sequence[Job]) -> tuple[int, int]:
     """Make missing names of these jobs again; if none was missing, look for damage and leave its repair to workers.
 
-    Answers how many tasks became ready again.
+    Answers how many names were made again, and how many jobs run again.
     """
-    if restore_names(home, jobs):
-        return 0
+    if restored := restore_names(home, jobs):
+        return restored, 0
     damages = verify(home.ledger, home.blobs, home.owner, jobs=jobs, names=home.job_names).damages
-    return len(begin_repair(home, next(iter(rounds(home.ledger, damages)))))
+    return 0, len(begin_repair(home, next(iter(rounds(home.ledger, damages)))))
 
 
 def _without_owed(home: Home, found: VerifyReport) -> VerifyReport:

@@ -120,8 +120,10 @@ def undo_correction(
 @router.post("/videos/{video_id}/repair")
 def repair_video(request: Request, library: LibraryDep, video_id: Id) -> Response:
     """Make missing or damaged files of it again."""
-    tasks = library.videos.repair(library.videos.get(video_id))
-    message = f"Repair started: {plural(tasks, 'job')} running again." if tasks else "Repaired."
+    files, jobs = library.videos.repair(library.videos.get(video_id))
+    message = "Repaired." if files else "Nothing to repair: every file of this video is there and sound."
+    if jobs:
+        message = f"Repair started: {plural(jobs, 'job')} running again."
     return back(request, message, f"/videos/{video_id}")
 
 
