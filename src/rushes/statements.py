@@ -51,10 +51,14 @@ class Migrations:
                 "Use the newer version, or restore a backup made by this one.",
             )
         if 0 < at < min(self._files):
-            raise WrongHome(
-                f"this {self._store} was written by a build before the first release (schema {at})",
-                f"Use a new {self._store}: existing results in the bucket or folder are found and adopted.",
-            )
+            raise self.unreleased()
+
+    def unreleased(self) -> WrongHome:
+        """What is said of a store from before the first file."""
+        return WrongHome(
+            f"this {self._store} was written by a build before the first release",
+            f"Use a new {self._store}: existing results in the bucket or folder are found and adopted.",
+        )
 
     def pending(self, at: int, *, breaking: bool = False) -> list[Path]:
         """The files to run; those that break older versions only if told so, or if nobody has used the store yet.

@@ -92,11 +92,14 @@ def test_a_newer_schema_is_refused_and_left_alone(new_database: str, part: str) 
             make(db)
 
 
-def test_a_ledger_from_before_the_first_release_is_refused_with_what_to_do(new_database: str) -> None:
+@pytest.mark.parametrize(
+    "before", ["UPDATE rushes.part SET version = 1 WHERE name = 'ledger'", "ALTER TABLE rushes.part DROP needed"]
+)
+def test_a_ledger_from_before_the_first_release_is_refused_with_what_to_do(new_database: str, before: str) -> None:
     with contextlib.closing(Postgres(new_database)) as db:
         PostgresLedger(db)
         with connected(db) as someone:
-            someone.execute("UPDATE rushes.part SET version = 1 WHERE name = 'ledger'")
+            someone.execute(before)
         with pytest.raises(WrongHome, match="before the first release") as refused:
             PostgresLedger(db)
         assert "new database" in refused.value.advice

@@ -10,7 +10,8 @@ _SQL = {
     "schema": "CREATE SCHEMA IF NOT EXISTS rushes",
     "parts": """CREATE TABLE IF NOT EXISTS rushes.part
         (name text PRIMARY KEY, version integer NOT NULL, needed integer NOT NULL DEFAULT 0)""",
-    "there": "SELECT to_regclass('rushes.part') IS NOT NULL",
+    "there": """SELECT to_regclass('rushes.part') IS NOT NULL, EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = to_regclass('rushes.part') AND attname = 'needed' AND NOT attisdropped)""",
     "version": "SELECT version, needed FROM rushes.part WHERE name = %(part)s",
     "keep": """INSERT INTO rushes.part (name, version, needed) VALUES (%(part)s, %(version)s, %(needed)s)
         ON CONFLICT (name) DO UPDATE SET version = excluded.version, needed = excluded.needed""",
@@ -35,7 +36,10 @@ def schema_of(db: Postgres, part: str, steps: Migrations) -> int:
     Raises:
         WrongHome: versions as old as this cannot work here, or it is too old.
     """
-    rows = db.ask(_SQL["version"], {"part": part}) if db.ask(_SQL["there"], {})[0][0] else []
+    there, of_a_release = db.ask(_SQL["there"], {})[0]
+    if there and not of_a_release:
+        raise steps.unreleased()
+    rows = db.ask(_SQL["version"], {"part": part}) if there else []
     return _checked(rows[0], steps) if rows else 0
 
 
