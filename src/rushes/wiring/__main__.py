@@ -27,8 +27,7 @@ def main(told: str, folder: str, asks: str, answers: str) -> None:
     from rushes.worker.slot import SlotDeps, serve
 
     adopt_orphans()
-    if layers.get("processes") != ON:  # else the first process of its namespace ends it
-        die_with_parent()
+    die_with_parent()
     store = ModelStore(Path(given.models), paths=[Path(path) for path in given.own_models])
     client = BrokerClient(socket.socket(fileno=int(asks)))
     engines = {**slot_engines(store, given.threads), HTTP: lambda: RemoteEngine(post_by(client, scratch))}

@@ -25,7 +25,7 @@ def main(told: str, folder: str, line: str) -> None:
     from rushes.stages.film_inference import infer
     from rushes.worker.broker.client import BorrowedOriginal, BrokerClient, post_by
     from rushes.worker.broker.failures import failure_of
-    from rushes.worker.slot import die_with_parent
+    from rushes.worker.sandbox.processes import die_with_parent
 
     die_with_parent()
     client = BrokerClient(socket.socket(fileno=int(line)))

@@ -54,6 +54,8 @@ def has_children() -> bool:
 
 def die_with_parent() -> None:
     """Ask the kernel to end this process when its parent ends, and check that it has not ended already."""
+    if os.getppid() == 0:  # its parent is outside of its namespace, which ends with it
+        return
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.environ.get("RUSHES_WORKER_PID", str(os.getppid())) != str(os.getppid()):
