@@ -43,6 +43,7 @@ class Rate:
     profile: str = ""  # of the models that it used
     size: int = 0  # bytes of its results
     voiced_seconds: float | None = None  # of speech that was listened to; None if it listens to nothing
+    source_bytes: int = 0  # of the part of the original that it is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,15 @@ class RateHistory:
 
 def _rate(job: Job, task: Task, event: Event) -> Rate:
     facts, span = json.loads(job.facts), task.span
+    duration = int(facts.get("duration_us") or 0) / 1e6
+    media_seconds = float(span.seconds) if span else duration
     return Rate(
         task=task.id,
         stage=task.stage,
         machine=machine_of(str(event.data.get("worker") or "")),
         seconds=float(event.data.get("seconds") or 0.0),
-        media_seconds=float(span.seconds) if span else int(facts.get("duration_us") or 0) / 1e6,
+        media_seconds=media_seconds,
+        source_bytes=int((facts.get("size") or 0) * min(1.0, media_seconds / duration)) if duration else 0,
         pixels=int(facts.get("width") or 0) * int(facts.get("height") or 0),
         at=event.at,
         profile=str(json.loads(job.payload).get("profile", "")),

@@ -16,6 +16,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
+from rushes.estimates.conversion_report import ConversionReport, conversion_report, seconds_per_mb
 from rushes.estimates.estimate import Estimate, FilmCost, estimate, forecast, job_estimate
 from rushes.files import local_path
 from rushes.home import Home, machine, version
@@ -44,9 +45,10 @@ from rushes.uploads.staging import Upload, UploadBusy
 from rushes.wiring import open_home, stores_of
 from rushes.wiring.setup import folder_blobs, needed
 
-__all__ = ["RECIPES", "Clip", "Estimate", "GcProgress", "IntakeResult", "JobRequest", "Library", "ModelStatus",
-           "RunReport", "Selection", "SettingValue", "SignedPart", "Upload", "UploadBusy", "UploadWriter", "Uploads",
-           "VerifyProgress", "VerifyReport", "needed", "parse_options", "version"]  # fmt: skip
+__all__ = ["RECIPES", "Clip", "ConversionReport", "Estimate", "GcProgress", "IntakeResult", "JobRequest", "Library",
+           "ModelStatus", "RunReport", "Selection", "SettingValue", "SignedPart", "Upload", "UploadBusy",
+           "UploadWriter", "Uploads", "VerifyProgress", "VerifyReport", "needed",
+           "parse_options", "version"]  # fmt: skip
 
 Place = str | Path
 Places = Iterable[Place]
@@ -159,6 +161,14 @@ class Library:
 
         work = partial(try_out, self.home, signals=signals)
         return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
+
+    def conversions(self) -> ConversionReport:
+        """What 3D took here: metrics by size, and the history of days, to which the latest is added."""
+        return conversion_report(self.home, machine())
+
+    def seconds_per_mb(self) -> float:
+        """How long 3D takes for each megabyte, as learnt here or as the settings say; 0 if that is not known."""
+        return seconds_per_mb(self.home, machine())
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job: seconds that nine of ten runs stay between; None if a stage is unknown."""

@@ -71,17 +71,17 @@ class Jobs:
 
     def all_page(self, cursor: str = "", limit: int = 100) -> Page[Job]:
         """Jobs in progress, the newest first; after them all others, the last to finish first."""
-        for part, states in enumerate((_IN_PROGRESS, tuple(FINAL))):
-            name, _, inner = cursor.partition(":")
-            if name in ("", str(part)):
-                found = self._merged(states, inner, limit)
-                more = f"{part}:{found.cursor}" if found.cursor else "" if part else "1:"
-                if found.rows or part:
-                    return Page(found.rows, more)
-                cursor = ""
-        return Page((), "")
+        part, _, inner = cursor.partition(":")
+        found: tuple[Job, ...] = ()
+        if part in ("", "going"):
+            going = self.page_of(_IN_PROGRESS, inner, limit)
+            found, inner = going.rows, ""
+            if going.cursor or len(found) >= limit:
+                return Page(found, f"going:{going.cursor}" if going.cursor else "over:")
+        over = self.page_of(tuple(FINAL), inner, limit - len(found))
+        return Page((*found, *over.rows), f"over:{over.cursor}" if over.cursor else "")
 
-    def _merged(self, states: Sequence[JobState], cursor: str, limit: int) -> Page[Job]:
+    def page_of(self, states: Sequence[JobState], cursor: str, limit: int) -> Page[Job]:
         """Jobs of several states in one order, the latest to begin (or to end) first."""
         after: dict[str, str] = json.loads(cursor) if cursor else dict.fromkeys(states, "")
         pages = {state: self._jobs_of(state, at, limit) for state, at in after.items()}

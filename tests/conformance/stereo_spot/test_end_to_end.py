@@ -1,10 +1,12 @@
 """A film from its upload to the page that plays it in 3D, on every set-up, with a worker that is killed on the way."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 
@@ -13,6 +15,10 @@ import httpx
 import numpy as np
 import pytest
 
+from rushes.jobs.maintenance.deletion import Deletion
+from rushes.jobs.maintenance.gc import GcRound
+from rushes.jobs.maintenance.video_removal import retention_rules
+from rushes.jobs.maintenance.work_file import WorkFile
 from tests.acceptance.conftest import draw, sights
 from tests.api.kit import DEADLINE, PLAIN, wait_for
 from tests.conformance.conftest import Site, Sites
@@ -76,6 +82,11 @@ def made(sites: Sites, film: Path) -> Made:
     return make
 
 
+def cancel(site: Site, jobs: list[str]) -> None:
+    """So that no worker of another test takes them."""
+    assert {site.http.post(f"/api/v1/jobs/{job}/cancel").status_code for job in jobs} == {200}
+
+
 def worker(site: Site, **env: str) -> subprocess.Popen[bytes]:
     argv = [sys.executable, "-m", "rushes", "--home", str(site.home), "worker", "--slots", "1"]
     return subprocess.Popen(argv, env=os.environ | env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -137,18 +148,6 @@ def test_the_download_has_a_file_name(setup: str, made: Made) -> None:
     assert answer.headers["content-disposition"].startswith('attachment; filename="source.3D.HSBS.mp4"')
 
 
-@pytest.mark.parametrize("setup", SETUPS)
-def test_segments_and_film_lie_under_the_documents_keys(setup: str, made: Made) -> None:
-    """Storage and key layout: outputs are `jobs/{job_id}/segments/{segment_index}.mp4` and `jobs/{job_id}/final.mp4`.
-
-    Where: domain/stereo_keys.py, stages/join.py
-    """
-    client = made(setup)
-    names = [f"jobs/{client.job}/final.mp4", *(f"jobs/{client.job}/segments/{n}.mp4" for n in range(2))]
-    with client.site.library() as library:
-        assert sorted(library.home.blobs.keys(f"jobs/{client.job}/")) == sorted(names)
-
-
 @pytest.mark.parametrize("setup", SETUPS[1:])
 def test_another_upload_to_the_same_key_starts_the_work_again(setup: str, sites: Sites, film: Path) -> None:
     """Risks, multiple uploads: another file at `input/{job_id}/source.mp4` is processed again, the same one is not.
@@ -174,6 +173,7 @@ def test_another_upload_to_the_same_key_starts_the_work_again(setup: str, sites:
     client.upload(other)
     wait_for(lambda: len(jobs()) == 2, "the second film was never seen")
     assert jobs()[1] == client.job
+    cancel(site, jobs())
 
 
 @pytest.mark.parametrize("setup", SETUPS)
@@ -187,3 +187,63 @@ def test_the_page_of_a_finished_job_has_a_player_and_a_download(setup: str, made
     assert f'src="/jobs/{client.job}/play"' in page
     assert f'href="/jobs/{client.job}/download"' in page
     assert 'type="file"' not in page
+
+
+@pytest.mark.parametrize("setup", SETUPS[1:])
+def test_a_larger_film_goes_in_parts_to_the_same_key(setup: str, sites: Sites, film: Path) -> None:
+    """Large user uploads: beyond a single PUT the film comes by multipart upload; the key remains.
+
+    Where: uploads/service.py, surfaces/api/uploads.py
+    """
+    site, data = sites(f"stereo-{setup[:3]}", setup, workers=0, chunk_seconds="5"), film.read_bytes()
+    answer = site.http.post("/jobs", data={"mode": "tb"}, headers=JSON)
+    at, job = answer.headers["location"], answer.json()["job_id"]
+    asked = {"Upload-Length": str(len(data))}
+    (part,) = site.http.post(f"{at}/parts", headers=asked).json()["parts"]
+    assert httpx.put(part["url"], content=data[part["start"] : part["end"]], verify=PLAIN).status_code == 200
+    said = site.http.post(f"{at}/parts", headers=asked).json()
+    assert (said["parts"], said["upload"]["state"]) == ([], "arrived")
+    with site.library() as library:
+        assert list(library.home.blobs.keys(f"input/{job}/")) == [f"input/{job}/source.mp4"]
+    cancel(site, [job])
+
+
+def test_what_conversions_took_is_told_by_size_and_day(made: Made) -> None:
+    """Observability: SegmentConversionDurationSeconds and ConversionSecondsPerMb by size, and a history for estimates.
+
+    Where: estimates/conversions.py, surfaces/cli/commands/rates.py
+    """
+    home = made("sqlite").site.home
+    argv = [sys.executable, "-m", "rushes", "--home", str(home)]
+    told = json.loads(subprocess.run([*argv, "--json", "rates"], check=True, capture_output=True, text=True).stdout)
+    names = {metric["name"] for metric in told["metrics"]}
+    assert names == {"SegmentConversionDurationSeconds", "ConversionSecondsPerMb"}
+    assert {metric["namespace"] for metric in told["metrics"]} == {"StereoSpot/Conversion"}
+    assert {metric["count"] for metric in told["metrics"]} == {2}
+    assert {tuple(metric["dimensions"].values()) for metric in told["metrics"]} == {("local", "0-5")}
+    (day,) = told["history"]
+    assert set(day) == {"cloud", "backend", "instance_type", "avg_duration_sec", "eta_seconds_per_mb", "date"}
+    assert day["eta_seconds_per_mb"] > 0
+    table = subprocess.run([*argv, "rates", "--markdown"], check=True, capture_output=True, text=True).stdout
+    assert table.startswith("| cloud | backend | instance type | avg_duration_sec | eta_seconds_per_mb | date |")
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_segments_lie_beside_the_film_for_a_day(setup: str, made: Made, tmp_path: Path) -> None:
+    """Storage and key layout: outputs are `jobs/{job_id}/segments/{segment_index}.mp4`, for one day, and `final.mp4`.
+
+    Where: domain/stereo_keys.py, stages/join.py, jobs/maintenance/deletion.py
+    """
+    client = made(setup)
+    film, segments = f"jobs/{client.job}/final.mp4", [f"jobs/{client.job}/segments/{n}.mp4" for n in range(2)]
+    with client.site.library() as library:
+        home = library.home
+        for hours, left in ((23, [film, *segments]), (25, [film])):
+            now = datetime.now(UTC) + timedelta(hours=hours)
+            deletion = Deletion(home.ledger, home.blobs, home.owner, retention_rules(home), now)
+            file = WorkFile(tmp_path / f"{hours}.sqlite", home.owner, 3600.0)
+            round = GcRound(deletion, file, lambda _job: None)
+            while round.step():
+                pass
+            file.close()
+            assert sorted(home.blobs.keys(f"jobs/{client.job}/")) == left

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "worker": ("processes", "Process the jobs that were added, until stopped."),
         "watch": ("run", "Add new videos in folders and buckets automatically."),
         "estimate": ("run", "Estimate how long a run would take on this machine."),
+        "rates": ("rates", "Show how long 3D took, day by day."),
         "init": ("maintenance", "Create a home in a folder, for the videos below it."),
         "up": ("processes", "Try a fleet on this machine: servers and workers in one command."),
     },

@@ -39,6 +39,7 @@ from rushes.surfaces.words import (
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50
+LATELY = 10  # finished jobs below those in progress
 PAGES = 5  # of the ledger that are read for one of ours when a filter leaves rows out
 TABS = {"work": UNFINISHED, "finished": (JobState.COMPLETED, JobState.CANCELLED), "failed": (JobState.FAILED,)}
 Tab = Literal["work", "finished", "failed"]
@@ -81,11 +82,13 @@ def show_jobs(
     busy = active_jobs(library.jobs.workers())
     found, more = _jobs(library, TABS[tab], unseal(request, cursor, f"tab {tab}"), recipe)
     rows = [row for row in _rows(request, library, found, busy) if state in ("", row.word)]
+    lately = library.jobs.page(JobState.COMPLETED, limit=LATELY).rows if tab == "work" and not cursor else ()
     return render(
         request,
         "jobs.html",
         tab=tab,
         rows=rows,
+        lately=lately,
         recipes=[(name, recipe_name(name)) for name in library.recipes()],
         more=seal(request, more, f"tab {tab}"),
         counts=library.jobs.counts(GLANCE),
@@ -125,19 +128,14 @@ def steer(library: Library, job: str, do: Move) -> bool:
 
 
 def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: str) -> tuple[list[Job], str]:
-    """Some jobs in these states, one state after the other, and where the next ones begin."""
-    name, _, inner = cursor.partition(":")
-    at = states.index(JobState(name)) if name in set(states) else 0
+    """Some jobs in these states, the latest to begin (or to end) first, and where the next ones begin."""
     found: list[Job] = []
     for _ in range(PAGES):
-        page = library.jobs.page(states[at], inner, ROWS - len(found))
-        found += [j for j in page.rows if recipe in ("", j.recipe)]
-        at, inner = (at, page.cursor) if page.cursor else (at + 1, "")
-        if at == len(states):
-            return found, ""
-        if len(found) >= ROWS:
+        page = library.jobs.page_of(states, cursor, ROWS - len(found))
+        found, cursor = [*found, *(j for j in page.rows if recipe in ("", j.recipe))], page.cursor
+        if not cursor or len(found) >= ROWS:
             break
-    return found, f"{states[at]}:{inner}"
+    return found, cursor
 
 
 def _rows(request: Request, library: Library, jobs: list[Job], busy: ActiveJobs) -> list[Row]:
@@ -236,7 +234,7 @@ def _awaited(request: Request, library: Library, job: Job) -> dict[str, Any] | N
         "upload": upload,
         "address": address,
         "most": library.puts.most if upload and upload.put else 0,
-        "eta": library.settings.eta_seconds_per_mb if job.recipe == "3d" else 0,
+        "eta": library.seconds_per_mb() if job.recipe == "3d" else 0,
     }
 
 
