@@ -50,6 +50,7 @@ MESSAGES = {
     "check": "`doctor`: one part of this machine or home",
     "estimate": "`estimate`: one file",
     "failure": "`failed ls`: one class of dead letters",
+    "rate": "`failed rates`: how often one stage failed and was retried",
     "user": "`users ls`: one account",
     "session": "`users sessions`: one browser that is logged in",
     "audit": "`audit`: one entry, newest first",

@@ -33,6 +33,22 @@ _DRIVER = re.compile(r"(?<=^postgres)\+\w+(?=://)|(?<=^postgresql)\+\w+(?=://)")
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
+# Variables of the design documents that say something else here, each with what to set instead; `rushes doctor` tells.
+FOREIGN_VARIABLES = {
+    "SUPABASE_URL": "DATABASE_URL: the address of its PostgreSQL",
+    "SUPABASE_SERVICE_ROLE_KEY": "DATABASE_URL: it holds the name and password of a role",
+    "POSTGRES_USER": "DATABASE_URL",
+    "POSTGRES_PASSWORD": "DATABASE_URL",
+    "POSTGRES_DB": "DATABASE_URL",
+    "STORAGE_ADAPTER": "blobs: s3://, gs:// or az://",
+    "STORAGE_PROVIDER": "blobs: s3://, gs:// or az://",
+    "METRICS_PROVIDER": "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "GPU_CONCURRENCY": "slots: one model runs in each",
+    "REQUIRE_GPU": "lanes: a worker of lane gpu needs one",
+    "IW3_LOW_VRAM": "depth_model: the model decides how much memory is needed",
+}
+
+
 def _field(doc: str, default: Any = None, *aliases: str, of: tuple[str, ...] = (), least: int = 0) -> Any:
     """A setting; `of` lists the values it may have, `least` is the smallest number."""
     return field(default=default, repr=False, metadata={"doc": doc, "aliases": aliases, "of": of, "least": least})
@@ -61,6 +77,9 @@ class Settings:
     s3_public: str = _field("address of the S3 service for browsers (empty = s3_endpoint)", "")
     presigned: bool = _field("browsers upload directly to the bucket, with presigned URLs", default=True)
     aws_endpoint: str = _field("DynamoDB and SQS service to use instead of Amazon's", "", "AWS_ENDPOINT_URL")
+    sqs_wait_seconds: int = _field(
+        "seconds that a request for messages waits, 20 at most", 20, "SQS_LONG_POLL_WAIT_SECONDS"
+    )
     pgbouncer: bool = _field("the store is behind pgBouncer: use no prepared statements", default=False)
     listen: str = _field("direct postgres://... address for LISTEN when the store is behind pgBouncer", "")
     owner: str = _field("owner of the videos, jobs and results", "me")
@@ -313,6 +332,12 @@ def bucket_home(url: str) -> Path:
 def _variables(name: str) -> tuple[str, ...]:
     aliases = next(f.metadata["aliases"] for f in fields(Settings) if f.name == name)
     return (f"RUSHES_{name.upper()}", *aliases)
+
+
+def foreign_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a design document that are set and have no effect, each with what to set instead."""
+    known = {alias for f in fields(Settings) for alias in f.metadata["aliases"]}
+    return {name: instead for name, instead in FOREIGN_VARIABLES.items() if name in env and name not in known}
 
 
 def _from_env(env: Mapping[str, str]) -> dict[str, Any]:

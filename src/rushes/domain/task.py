@@ -90,6 +90,8 @@ class Failure:
     verdict: str
     lines: tuple[str, ...] = ()  # the last log lines
     signal: int | None = None
+    at: str = ""  # when, by the clock of the worker
+    retry_count: int = 0  # failures before this one
 
     @staticmethod
     def from_json(doc: JSON) -> "Failure":

@@ -20,7 +20,7 @@ from rushes.index.port import find_video
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.maintenance.published_names import find_missing_names
-from rushes.settings import shown
+from rushes.settings import foreign_variables, shown
 from rushes.worker.sandbox import REQUIRE
 from rushes.worker.sandbox.report import described, layers_of, missing_layers
 
@@ -59,6 +59,7 @@ def doctor(home: Home) -> tuple[Check, ...]:
         _workers,
         _work,
         _published,
+        _variables,
     )
     found = (_safely(check, home) for check in checks)
     return tuple(check for check in found if check)
@@ -224,6 +225,15 @@ def health(home: Home) -> dict[str, str]:
 def confinement(home: Home) -> dict[str, str]:
     """Each layer of the sandbox of this machine's slots, and "on" or why it is not."""
     return dict(layers_of(home.settings.sandbox, (str(home.models.folder),)))
+
+
+def _variables(_house: Home) -> Check | None:
+    """Variables that other programs of this kind read, and this one does not."""
+    found = foreign_variables(os.environ)
+    if not found:
+        return None
+    hint = "; ".join(f"{name}: set {instead}" for name, instead in found.items())
+    return Check("variables", ok=False, detail=f"no effect: {', '.join(found)}", hint=hint)
 
 
 def _answer(ask: Callable[[], object]) -> str:

@@ -19,6 +19,7 @@ from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureG
 from rushes.jobs.intake import TRIAL
 from rushes.jobs.needed_models import explain_missing_models
 from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, busy_seconds, follow
+from rushes.jobs.stage_rates import StageRates, stage_rates
 from rushes.jobs.steps import Step, cancel_step, join_steps, retry_step, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
@@ -26,7 +27,17 @@ from rushes.ledger.port import Page
 from rushes.library.names import pick_one
 
 __all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
-__all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason", "busy_seconds", "join_steps"]
+__all__ += [
+    "JobProgress",
+    "JobWatcher",
+    "Reason",
+    "StageProgress",
+    "StageRates",
+    "Step",
+    "WaitReason",
+    "busy_seconds",
+    "join_steps",
+]
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 _IN_PROGRESS = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
@@ -214,6 +225,10 @@ class Jobs:
     def watch(self, job: str) -> JobWatcher:
         """Look at a job again and again: it reads the plan once, and afterwards only what is new."""
         return JobWatcher(self.home.ledger, self.get(job).id, LearntTimes(self.home, machine()))
+
+    def stage_rates(self) -> tuple[StageRates, ...]:
+        """How often each stage failed and was tried again in the newest jobs, most failures first."""
+        return stage_rates(self.home)
 
     # Steering
     def command(self, job: str, command: JobCommand, value: int = 0) -> Job:

@@ -49,9 +49,16 @@ class SqsHints(Poll):
     queues = True
     look_seconds = 90.0  # each sweep is nine requests
 
-    def __init__(self, service: Service, env: str = "prod", clock: Callable[[], float] = time.monotonic) -> None:
-        """`env` keeps several fleets in one account apart; the service must allow answers after 20 seconds."""
+    def __init__(
+        self,
+        service: Service,
+        env: str = "prod",
+        clock: Callable[[], float] = time.monotonic,
+        wait_seconds: int = LONGEST_WAIT_SECONDS,
+    ) -> None:
+        """`env` keeps several fleets in one account apart; the service must allow answers after `wait_seconds`."""
         super().__init__()
+        self._longest = max(1, min(LONGEST_WAIT_SECONDS, wait_seconds))
         self._service, self._env, self._clock = service, env, clock
         self._urls: dict[str, str] = {}
         self._held: dict[str, list[_Receipt]] = {}  # task -> its messages
@@ -176,7 +183,7 @@ class SqsHints(Poll):
     def _receive_while_wanted(self, lane: str, n: int) -> None:
         while True:
             left = max(self._until[lane] - time.monotonic(), 0.0)
-            tasks = self._receive(lane, min(LONGEST_WAIT_SECONDS, max(1, math.ceil(left))), n)
+            tasks = self._receive(lane, min(self._longest, max(1, math.ceil(left))), n)
             with self._changed:
                 self._hints.setdefault(lane, {}).update(dict.fromkeys(tasks))
                 self._changed.notify_all()

@@ -57,7 +57,8 @@ class AwsSetup(Setup):
         """Redis if it is named, else a queue for each lane."""
         if self._settings.hints:
             return hints_of(self._settings)
-        queues = SqsHints(service_of(self._settings, "sqs", LONG_POLL_SECONDS), self._name)
+        service, wait = service_of(self._settings, "sqs", LONG_POLL_SECONDS), self._settings.sqs_wait_seconds
+        queues = SqsHints(service, self._name, wait_seconds=wait)
         queues.create(lanes)
         return queues
 

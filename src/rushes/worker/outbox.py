@@ -1,7 +1,8 @@
 """The outbox: outcomes that must reach the ledger; one that cannot be written fails its own task and no other."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from rushes.domain.errors import DamagedBlob, LeaseLost, NoRoom, RushesError, StoreAway, is_final
 from rushes.domain.task import Failure, Finish, Lease, Verdict, retry_delay
@@ -94,6 +95,7 @@ class Outbox:
 
     def _write(self, worker: str, entry: commands.OutboxEntry, failure: Failure, delay: float | None) -> None:
         lease = entry.lease
+        failure = replace(failure, at=datetime.now(UTC).isoformat(), retry_count=lease.failures)
         try:
             verdict = self.ledger.fail(worker, lease.task, lease.fence, failure, delay)
         except AGAIN:
@@ -116,7 +118,7 @@ class Outbox:
 def _plain(failure: Failure) -> Failure:
     """The same in ASCII, which every store can hold."""
     lines = tuple(map(_ascii, failure.lines))
-    return Failure(_ascii(failure.kind), _ascii(failure.message), failure.hint, failure.verdict, lines, failure.signal)
+    return replace(failure, kind=_ascii(failure.kind), message=_ascii(failure.message), lines=lines)
 
 
 def _ascii(text: str) -> str:

@@ -35,6 +35,13 @@ def rushes(home: Path, tmp_path: Path) -> Invoke:
     return go
 
 
+def test_rates_of_failures_and_retries_are_told_by_stage(rushes: Invoke) -> None:
+    (row,) = [json.loads(line) for line in rushes("--json", "failed", "rates").stdout.splitlines()]
+    told = {name: row[name] for name in ("stage", "attempts", "failures", "retries", "dead", "failure_rate")}
+    assert told == {"stage": "probe", "attempts": 4, "failures": 4, "retries": 0, "dead": 4, "failure_rate": 1.0}
+    assert "100.0%" in rushes("failed", "rates").stdout
+
+
 def test_each_distinct_reason_of_a_class_is_told_with_its_count_hint_and_verdict(rushes: Invoke) -> None:
     lines = [line.split("  film")[0] for line in rushes("failed", "ls").stdout.splitlines()]
     assert lines[0] == "BadMedia  3 tasks"

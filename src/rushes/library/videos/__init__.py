@@ -75,6 +75,10 @@ class Videos:
         """What is said (or seen: text, object, person, place) in order of time; grows while a job runs."""
         return self.home.index.lines(self.home.owner, video, kind)
 
+    def published(self, prefix: str) -> list[str]:
+        """The published names that begin so; those with numbers in their order."""
+        return sorted(self.home.blobs.keys(prefix), key=lambda name: (len(name), name))
+
     def shots(self, video: Video) -> list[tuple[int, int]]:
         """Start and end of each shot in microseconds.
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
-from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, Step, WaitReason
+from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, StageRates, Step, WaitReason
 from rushes.library.jobs import Page as LedgerPage
 from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name, expected_of
@@ -198,6 +198,12 @@ def list_failed(
     """What gave up, by class; the limit is on tasks."""
     found = library.jobs.failed.page(unseal(request, cursor, FAILED), limit)
     return page(request, [FailedShape.of(g) for g in found.groups if kind in ("", g.kind)], found.cursor, FAILED)
+
+
+@router.get("/failed/rates")
+def list_rates(library: LibraryDep) -> list[StageRates]:
+    """How often each stage failed and was tried again in the newest jobs, and how long an attempt takes."""
+    return list(library.jobs.stage_rates())
 
 
 @router.post("/failed/retry")

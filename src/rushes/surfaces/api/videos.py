@@ -13,12 +13,23 @@ from rushes.domain.text import clean_text
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.names import stem
 from rushes.library.paths import FoundFile, SkippedFile, is_below, outside
-from rushes.library.videos import RemovalReport, Video
+from rushes.library.videos import RemovalReport
 from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api.media import content_disposition
 from rushes.surfaces.http.deps import ActiveDep, Id, Key, LibraryDep, Name, Place, accepted, active_of, once
-from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Line, Page, RecordShape, of_video, page, unseal
+from rushes.surfaces.http.schemas import (
+    Cursor,
+    JobShape,
+    Limit,
+    Line,
+    Page,
+    RecordShape,
+    VideoShape,
+    of_video,
+    page,
+    unseal,
+)
 from rushes.surfaces.words import ActiveJobs
 
 router = APIRouter(tags=["videos"])
@@ -114,7 +125,7 @@ class Shots:
 
 
 @router.get("/videos")
-def list_videos(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[Video]:
+def list_videos(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[VideoShape]:
     """Videos, newest first."""
     rows, more = library.videos.page(unseal(request, cursor, "videos"), limit)
     return page(request, [of_video(v) for v in rows], more, "videos")
@@ -178,13 +189,13 @@ def _buckets(request: Request, places: list[str]) -> list[str]:
 
 
 @router.get("/videos/{video_id}")
-def get_video(library: LibraryDep, video_id: Id) -> Video:
+def get_video(library: LibraryDep, video_id: Id) -> VideoShape:
     """One video."""
     return of_video(library.videos.get(video_id))
 
 
 @router.patch("/videos/{video_id}")
-def name_video(library: LibraryDep, video_id: Id, body: NameIn) -> Video:
+def name_video(library: LibraryDep, video_id: Id, body: NameIn) -> VideoShape:
     """Give it a name."""
     library.videos.rename(library.videos.get(video_id), body.name)
     return get_video(library, video_id)

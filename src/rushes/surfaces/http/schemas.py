@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query, Request
@@ -20,6 +20,7 @@ from rushes.library.videos import Record, Video
 from rushes.surfaces.words import ActiveJobs
 
 FILES = "/files/"
+_STATUS = {"completed": "ready", "failed": "failed", "cancelled": "cancelled"}
 
 
 def _same(shape: type[Any], source: object) -> dict[str, Any]:
@@ -149,10 +150,24 @@ class RecordShape:
         return RecordShape(record.id, record.version, record.doc)
 
 
-def of_video(video: Video) -> Video:
-    """A video whose poster and proxy are addresses."""
+@dataclass(frozen=True, slots=True)
+class VideoShape(Video):
+    """A video whose poster and proxy are addresses, and the same in the words of the documents."""
+
+    status: str = ""  # ready (everything that was asked for is searchable), processing, failed or cancelled
+    owner_id: str = ""
+    s3_original_path: str = ""
+    s3_proxy_path: str = ""
+    s3_thumb_path: str = ""
+
+
+def of_video(video: Video) -> VideoShape:
+    """A video for programs and pages."""
     poster, proxy = (FILES + name if name else "" for name in (video.poster, video.proxy))
-    return replace(video, poster=poster, proxy=proxy)
+    status = _STATUS.get(video.state, "processing")
+    same = _same(Video, video) | {"poster": poster, "proxy": proxy}
+    paths = {"s3_original_path": video.path, "s3_proxy_path": video.proxy, "s3_thumb_path": video.poster}
+    return VideoShape(**same | paths, status=status, owner_id=video.owner)
 
 
 T = TypeVar("T")

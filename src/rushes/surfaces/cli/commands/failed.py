@@ -1,15 +1,16 @@
-"""Failed tasks by class: list, retry, dismiss."""
+"""Failed tasks by class: list, retry, dismiss; how often each stage fails."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import click
 
 from rushes.domain.task import Task
 from rushes.library.access.audit import Audit
-from rushes.library.jobs import Cause, FailureGroup
+from rushes.library.jobs import Cause, FailureGroup, StageRates
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.options import open_library
-from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
+from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.rows import next_step
 from rushes.surfaces.words import date_time, plural
@@ -35,6 +36,18 @@ def ls(session: Session, kind: str) -> None:
         _report(session, group, {job: library.jobs.get(job).name for job in shown})
     if groups:
         session.remark(("next: rushes failed retry, or rushes failed discard (--class NAME for one class)", DONE))
+
+
+@command("rates", "rushes failed rates", "rushes failed rates --json")
+def rates(session: Session) -> None:
+    """Show how often each stage failed and was retried in the newest jobs."""
+    found = open_library(session).jobs.stage_rates()
+    session.rows("rate", [asdict(one) for one in found])
+    names = ("stage", "attempts", "failed", "retried", "gave up", "failure rate", "seconds")
+    columns = [Column(names[0], wide=True), *(Column(name, right=True) for name in names[1:])]
+    session.table(columns, [_rate_row(one) for one in found])
+    if not found:
+        session.line("nothing has run yet")
 
 
 @command("retry", "rushes failed retry", "rushes failed retry --class ModelMissing")
@@ -86,6 +99,12 @@ def _report_task(session: Session, task: Task, name: str) -> None:
         session.block("", DONE, f"  {line}")
 
 
+def _rate_row(one: StageRates) -> list[str]:
+    seconds = "" if one.seconds is None else f"{one.seconds:.1f}"
+    counts = [str(n) for n in (one.attempts, one.failures, one.retries, one.dead)]
+    return [one.stage, *counts, f"{one.failure_rate:.1%}", seconds]
+
+
 def _more(screen: Screen, count: int, what: str) -> None:
     if count > 0:
         screen.block("", DONE, f"and {plural(count, f'more {what}')}: rushes failed ls --json")
@@ -102,4 +121,4 @@ def _cause_doc(cause: Cause) -> dict[str, object]:
     return words | {"count": len(cause.tasks), "tasks": tasks}
 
 
-failed = CliGroup("failed", "List, retry or dismiss tasks that failed.", [ls, retry, discard])
+failed = CliGroup("failed", "List, retry or dismiss tasks that failed.", [ls, rates, retry, discard])
