@@ -14,8 +14,11 @@ from typing import Any, Protocol
 from rushes.blob_identity import check_identity
 from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import NotFound, Refused, RushesError
+from rushes.domain.job import Job
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import StageSpec
+from rushes.domain.task import Task
+from rushes.domain.task_types import task_type
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.domain.worker import NOW, bound_lane
 from rushes.engines.models.store import ModelStore
@@ -38,7 +41,7 @@ from rushes.settings import (
     uses_stub,
 )
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
-from rushes.transport.port import Transport
+from rushes.transport.port import Describe, Transport
 
 LANES, AUTO = ("cpu", "gpu"), "auto"
 
@@ -58,8 +61,8 @@ class Stores(Protocol):
     def index(self) -> Index:
         """The projection for readers."""
 
-    def transport(self, lanes: Sequence[str]) -> Transport:
-        """Hints about tasks of these lanes."""
+    def transport(self, lanes: Sequence[str], describe: Describe, /) -> Transport:
+        """Hints about tasks of these lanes; where they can be read by others, with what `describe` says of each."""
 
     def blobs(self) -> Blobs:
         """Immutable files."""
@@ -206,7 +209,7 @@ class Home:
     @cached_property
     def transport(self) -> Transport:
         """Hints."""
-        return self.stores.transport((*self.every_lane, *NOW))
+        return self.stores.transport((*self.every_lane, *NOW), self.describe)
 
     @cached_property
     def specs(self) -> Mapping[str, StageSpec]:
@@ -297,6 +300,15 @@ class Home:
         except (RushesError, ValueError, LookupError, TypeError, AttributeError):  # a hint is worth no failure
             return spec.lane
 
+    def describe(self, tasks: Sequence[str]) -> dict[str, str]:
+        """What some tasks are about, in JSON and in the words of the documents; nothing if that cannot be read."""
+        try:
+            rows = self.ledger.tasks(ids=tasks, limit=len(tasks)).rows
+            jobs = {job: self.ledger.job(job) for job in {row.job for row in rows}}
+            return {row.id: describe_task(row, jobs[row.job]) for row in rows}
+        except (RushesError, ValueError, LookupError, TypeError, AttributeError):  # a hint is worth no failure
+            return {}
+
     @cached_property
     def _site_of(self) -> Callable[[str], str]:
         """The site of a job's original; it never changes."""
@@ -307,6 +319,13 @@ class Home:
         for name in ("ledger", "records", "index", "transport"):
             if name in self.__dict__:
                 self.__dict__[name].close()
+
+
+def describe_task(task: Task, job: Job) -> str:
+    """What a task is about, in JSON and in the words of the documents."""
+    source, facts = json.loads(job.payload)["source"], json.loads(job.facts or "{}")
+    told = {"task_id": task.id, "task_type": task_type(task.stage), "video_id": facts.get("video", "")}
+    return json.dumps(told | {"video_path": source["path"], "config": task.question.get("options", {})})
 
 
 def machine() -> str:

@@ -93,7 +93,11 @@ class Settings:
     chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that run at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
     threads: int = _field("threads for the models of one slot (0 = cores / slots)", 0)
-    lanes: str = _field("lanes that a worker takes tasks from: cpu, gpu, cpu,gpu, or auto for all", "cpu", "GPU_MODE")
+    lanes: str = _field(
+        "lanes that a worker takes: cpu, gpu (models), cpu,gpu, or auto for all",
+        "auto",
+        "GPU_MODE",
+    )
     task_seconds: int = _field("time limit of an attempt on a chunk, in seconds (0 = none)", 1800, "ARQ_JOB_TIMEOUT")
     slot_memory_mb: int = _field("memory limit of a slot's process tree, in MB", 4096)
     slot_tasks: int = _field("a slot is replaced by a new process after this many tasks", 200)

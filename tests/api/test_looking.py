@@ -88,10 +88,11 @@ def test_somebody_elses_films_are_not_there(developed: Serving) -> None:
 def test_envelopes_name_what_produced_them(developed: Serving) -> None:
     video = only_video(developed)["id"]
     found = developed.get("/api/v1/artifacts", params={"asset_id": video})["items"]
-    assert [(a["artifact_type"], a["payload_json"]["text"]) for a in found] == [
-        ("scene", "shot 1"),
-        ("scene", "shot 2"),
+    ends = [(a["span_start_ms"], a["span_end_ms"]) for a in found]
+    assert [(a["artifact_type"], a["schema_version"], a["payload_json"]) for a in found] == [
+        ("scene", 1, {"scene_index": n, "start_ms": start, "end_ms": end}) for n, (start, end) in enumerate(ends)
     ]
+    assert len({a["input_hash"] for a in found}) == 1
     assert found[0]["span_start_ms"] == 0 < found[0]["span_end_ms"] == found[1]["span_start_ms"]
     assert all(found[0][name] for name in ("artifact_id", "producer", "producer_version", "input_hash", "run_id"))
     no = developed.get("/api/v1/artifacts", 400, params={"asset_id": video, "artifact_type": "smell"})

@@ -178,7 +178,7 @@ def test_a_worker_that_died_with_an_id_in_its_hands_hides_it_from_nobody(valkey_
     hints = RedisHints(valkey_server.url, name)
     hints.announce("cpu", ["a"])
     with redis.Redis.from_url(valkey_server.url) as dying:
-        dying.lpop(f"{name}:hints:cpu")
+        dying.lpop(f"{name}:cpu_jobs")
     hints.announce("cpu", ["a"])
     assert hints.wait(["cpu"], LONG) == ("a",)
 
@@ -188,7 +188,7 @@ def test_what_a_dead_worker_took_is_missing_although_others_wait(valkey_server: 
     hints = RedisHints(valkey_server.url, name)
     hints.announce("cpu", [f"t{n}" for n in range(2500)])
     with redis.Redis.from_url(valkey_server.url) as dying:
-        dying.lpop(f"{name}:hints:cpu")
+        dying.lpop(f"{name}:cpu_jobs")
     assert hints.missing("cpu", ["t0", "t1", "t2499", "unknown"]) == ("t0", "unknown")
     hints.announce("cpu", ["t0"])
     assert hints.missing("cpu", ["t0"]) == ()
@@ -202,7 +202,7 @@ def test_a_list_that_is_never_empty_forgets_what_was_taken(valkey_server: Runnin
         hints.announce("cpu", [f"t{n}.{m}" for m in range(100)])
         assert len(hints.wait(["cpu"], LONG, 100)) == 100
     with redis.Redis.from_url(valkey_server.url) as someone:
-        assert someone.hlen(f"{name}:positions:cpu") < 2000
+        assert someone.hlen(f"{name}:cpu_jobs:positions") < 2000
     assert hints.missing("cpu", ["first", "t39.97", "t39.98", "t39.99"]) == ("first", "t39.97")
     hints.announce("cpu", ["t39.97", "t39.98", "t39.99", "first"])
     assert hints.wait(["cpu"], LONG) == ("t39.98", "t39.99", "t39.97", "first")

@@ -24,6 +24,7 @@ class Faces:
         FRAMES,
         options={"profile": "balanced", "min_confidence": 0.85},
         limits={"min_confidence": (0.0, 1.0)},
+        lane="gpu",
         models=("faces",),
     )
 

@@ -16,6 +16,7 @@ class Objects:
         FRAMES,
         options={"min_confidence": 0.4},
         limits={"min_confidence": (0.0, 1.0)},
+        lane="gpu",
         models=("objects",),
     )
 

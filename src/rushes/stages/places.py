@@ -21,6 +21,7 @@ class Places:
         FRAMES,
         options={"min_confidence": 0.3, "top_k": 5},
         limits={"min_confidence": (0.0, 1.0), "top_k": (1, 365)},
+        lane="gpu",
         models=("places",),
     )
 

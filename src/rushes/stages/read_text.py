@@ -25,6 +25,7 @@ class ReadText:
         FRAMES,
         options={"profile": "balanced", "languages": ["en"], "min_confidence": 0.6, "engine": ""},
         limits={"languages": (), "min_confidence": (0.0, 1.0), "engine": ("", TESSERACT)},
+        lane="gpu",
         models=("text",),
     )
 

@@ -12,7 +12,7 @@ USUAL_THRESHOLD = 0.4  # of the option `threshold`: a higher one leaves weak cut
 class Shots:
     """Joins the cut metrics of all chunks and decides."""
 
-    spec = StageSpec("shots", 3, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
+    spec = StageSpec("shots", 3, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"), lane="gpu")
 
     def run(self, work: Work) -> None:
         """Save shots.json, a list in order of time, empty where there are no pictures, and the same as observations."""

@@ -26,6 +26,7 @@ class Transcribe:
         ("lines",),
         ("probe", "audio"),
         options={"profile": "balanced", "language": ""},
+        lane="gpu",
         models=("speech",),
     )
 

@@ -3,8 +3,10 @@
 Nothing but `check` raises for a server that is away, and everything may be called from several threads at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+Describe = Callable[[Sequence[str]], Mapping[str, str]]  # of some tasks, what those who read a queue are told
 
 
 class Transport(Protocol):

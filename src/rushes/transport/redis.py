@@ -1,7 +1,9 @@
-"""Hints by Redis or Valkey: a list of task ids per lane, and the position of each in it, so that none waits twice.
+"""Hints by Redis or Valkey: a list of job ids per lane, and the position of each in it, so that none waits twice.
 
-Ids are appended at the end and popped from the front, so that the length of the list tells which positions are gone:
-a pop writes nothing else. Nothing is acknowledged: a lost id is announced again when jobs are reconciled.
+The job id of a task is `ml_` and its id; the list of lane cpu is `cpu_jobs`. What a job is about stands beside it as
+JSON (`job:ml_...`) for whoever looks at the queue; workers ask the ledger. Ids are appended at the end and popped from
+the front, so that the length of the list tells which positions are gone: a pop writes nothing else. Nothing is
+acknowledged: a lost id is announced again when jobs are reconciled.
 """
 
 import contextlib
@@ -21,8 +23,11 @@ from rushes.statements import statements
 from rushes.telemetry import effect
 from rushes.transport.breaker import CircuitBreaker
 from rushes.transport.poll import Poll
+from rushes.transport.port import Describe
 
 CHECK_SECONDS = 3.0
+PAYLOAD_SECONDS = 86_400
+_JOB = "ml_"
 _SLICE = 5.0  # seconds of one blocking call; a dead connection is noticed after one
 _SCRIPTS = statements(Path(__file__).with_name("hints.lua"))
 
@@ -33,7 +38,7 @@ class RedisHints(Poll):
     queues = True
     look_seconds = 30.0
 
-    def __init__(self, url: str, name: str = "rushes") -> None:
+    def __init__(self, url: str, name: str = "", describe: Describe = lambda _: {}) -> None:
         """`name` keeps several fleets on one server apart."""
         super().__init__()
         self._server: Any = redis.Redis.from_url(  # its own types speak of awaitables
@@ -45,7 +50,8 @@ class RedisHints(Poll):
         )
         scripts = (f"{_SCRIPTS['positions']}\n{_SCRIPTS[name]}" for name in ("announce", "missing"))
         self._announce, self._missing = map(self._server.register_script, scripts)
-        self._name = name
+        self._prefix = f"{name}:" if name else ""
+        self._describe = describe
         self._waits: set[str] = set()  # a key for each wait that goes on, to end it by
         self._numbers = itertools.count()
         self._token = secrets.token_hex(8)
@@ -54,10 +60,15 @@ class RedisHints(Poll):
     def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:  # noqa: ARG002 - nobody reads it here
         with effect("hint"):
             if tasks:
-                self._breaker.call(lambda: self._announce(keys=self._keys(lane), args=list(tasks)))
+                self._breaker.call(lambda: self._send(lane, tasks))
 
     def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self._breaker.call(lambda: self._missing(keys=self._keys(lane), args=list(tasks))) or ())
+        jobs = [job_id(task) for task in tasks]
+        return tuple(map(_task, self._breaker.call(lambda: self._missing(keys=self._keys(lane), args=jobs)) or ()))
+
+    def settle(self, tasks: Sequence[str]) -> None:
+        if tasks:
+            self._breaker.call(lambda: self._server.unlink(*map(self._payload, tasks)))
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         end = time.monotonic() + seconds
@@ -96,7 +107,7 @@ class RedisHints(Poll):
     @contextlib.contextmanager
     def _waiting(self) -> Iterator[tuple[str, int]]:
         with self._changed:
-            me, before = f"{self._name}:wake:{self._token}:{next(self._numbers)}", self._woken
+            me, before = f"{self._prefix}wake:{self._token}:{next(self._numbers)}", self._woken
             self._waits.add(me)
         try:
             yield me, before
@@ -109,7 +120,14 @@ class RedisHints(Poll):
         keys = [me, *map(self._list, lanes)]
         pop = ("BLMPOP", seconds) if seconds > 0 else ("LMPOP",)
         found = self._breaker.call(lambda: self._server.execute_command(*pop, len(keys), *keys, "LEFT", "COUNT", n))
-        return tuple(found[1]) if found and found[0] != me else ()
+        return tuple(map(_task, found[1])) if found and found[0] != me else ()
+
+    def _send(self, lane: str, tasks: Sequence[str]) -> None:
+        with self._server.pipeline(transaction=False) as line:
+            for task, payload in self._describe(tasks).items():
+                line.set(self._payload(task), payload, ex=PAYLOAD_SECONDS)
+            line.execute()
+        self._announce(keys=self._keys(lane), args=[job_id(task) for task in tasks])
 
     def _end(self, waits: Sequence[str]) -> None:
         with self._server.pipeline(transaction=False) as line:
@@ -125,8 +143,20 @@ class RedisHints(Poll):
                 self._changed.wait_for(lambda: self._woken != before, away)
 
     def _list(self, lane: str) -> str:
-        return f"{self._name}:hints:{lane}"
+        return f"{self._prefix}{lane}_jobs"
 
     def _keys(self, lane: str) -> list[str]:
         """The list and the positions of a lane."""
-        return [self._list(lane), f"{self._name}:positions:{lane}"]
+        return [self._list(lane), f"{self._list(lane)}:positions"]
+
+    def _payload(self, task: str) -> str:
+        return f"{self._prefix}job:{job_id(task)}"
+
+
+def job_id(task: str) -> str:
+    """What a task is called in a queue."""
+    return _JOB + task
+
+
+def _task(job: str) -> str:
+    return job.removeprefix(_JOB)

@@ -15,7 +15,7 @@ from rushes.ledger.process import is_gone_from_here
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Records
 from rushes.settings import Settings
-from rushes.transport.port import Transport
+from rushes.transport.port import Describe, Transport
 from rushes.transport.sqs import SqsHints
 from rushes.wiring.aws_client import service_of
 from rushes.wiring.setup import Setup, hints_of
@@ -53,10 +53,10 @@ class AwsSetup(Setup):
         """SQLite beside this process."""
         return SqliteIndex(self._index_file)
 
-    def transport(self, lanes: Sequence[str]) -> Transport:
+    def transport(self, lanes: Sequence[str], describe: Describe) -> Transport:
         """Redis if it is named, else a queue for each lane."""
         if self._settings.hints:
-            return hints_of(self._settings)
+            return hints_of(self._settings, describe)
         service, wait = service_of(self._settings, "sqs", LONG_POLL_SECONDS), self._settings.sqs_wait_seconds
         queues = SqsHints(service, self._name, wait_seconds=wait)
         queues.create(lanes)

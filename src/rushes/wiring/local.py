@@ -11,7 +11,7 @@ from rushes.index.port import Index
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 from rushes.settings import Settings
-from rushes.transport.port import Transport
+from rushes.transport.port import Describe, Transport
 from rushes.wiring.setup import Setup
 
 
@@ -45,7 +45,7 @@ class LocalSetup(Setup):
 
         return SqliteIndex(self._index_file)
 
-    def transport(self, _lanes: Sequence[str]) -> Transport:
+    def transport(self, _lanes: Sequence[str], _describe: Describe) -> Transport:
         """Looking again."""
         from rushes.transport.poll import Poll
 

@@ -20,7 +20,7 @@ from rushes.records.postgres import MIGRATIONS as RECORDS_MIGRATIONS
 from rushes.records.postgres import PostgresRecords
 from rushes.settings import Settings, uses_stub
 from rushes.transport.notify import Notify
-from rushes.transport.port import Transport
+from rushes.transport.port import Describe, Transport
 from rushes.wiring.setup import Setup, hints_of
 
 POOL = 10  # connections of one process (CONTRACTS: a worker's share)
@@ -50,11 +50,11 @@ class PostgresSetup(Setup):
         """Tables; of made-up answers a file of this process, so that nobody else finds them."""
         return SqliteIndex(self._index_file) if uses_stub(self._settings) else PostgresIndex(self._db)
 
-    def transport(self, _lanes: Sequence[str]) -> Transport:
+    def transport(self, _lanes: Sequence[str], describe: Describe = lambda _: {}) -> Transport:
         """Redis if it is named, else LISTEN on a direct connection, which a pooler is not."""
         s = self._settings
         if s.hints:
-            return hints_of(s)
+            return hints_of(s, describe)
         listen = s.listen or ("" if s.pgbouncer else s.store)
         return Notify(self._db, listen and named(listen, f"{self._name} LISTEN"))
 

@@ -14,7 +14,7 @@ from rushes.files import local_path
 from rushes.settings import Settings, shown, uses_stub
 from rushes.sources.folder import Folder
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
-from rushes.transport.port import Transport
+from rushes.transport.port import Describe, Transport
 
 _REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
 
@@ -114,7 +114,7 @@ def _place(settings: Settings, url: str) -> BucketLocation:
     return parse_location(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
 
 
-def hints_of(settings: Settings) -> Transport:
+def hints_of(settings: Settings, describe: Describe) -> Transport:
     """Redis or Valkey.
 
     Raises:
@@ -124,7 +124,7 @@ def hints_of(settings: Settings) -> Transport:
     with needed("redis"):
         from rushes.transport.redis import RedisHints
     try:
-        return RedisHints(_REDIS[scheme + slashes] + rest)
+        return RedisHints(_REDIS[scheme + slashes] + rest, describe=describe)
     except (KeyError, ValueError) as e:
         hint = "Write it as redis://host:port or valkey://host:port, with TLS as rediss:// or valkeys://."
         raise Refused(f"unknown hints {shown(settings, 'hints')!r}", hint) from e

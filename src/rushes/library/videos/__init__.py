@@ -12,6 +12,7 @@ from rushes.domain.job import Job
 from rushes.domain.keys import is_id, short
 from rushes.domain.observation import Observation
 from rushes.domain.text import clean_text
+from rushes.engines.models.speech import PROFILES
 from rushes.files import local_path
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
@@ -30,6 +31,9 @@ from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record
 
 __all__ = ["Comparison", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
+
+
+EVERY = "*"  # instead of a video's id: what is chosen for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,20 +229,25 @@ class Videos:
         if video:
             write_corrected(self.home, video)
 
-    def select_run(self, video: Video, kind: str, run: str) -> Record:
-        """Say which run counts for a kind of observations: one of its jobs, or "" for the newest.
+    def select_run(self, video: Video | None, kind: str, run: str = "", profile: str = "") -> Record:
+        """Say which run counts for a kind of observations: one of its jobs, the newest of a profile, or the newest.
 
+        Without a video, for all of which nothing else is said.
         Raises:
-            Refused: that is not a run of this video.
+            Refused: that is not a run of this video, or there is no such profile.
         """
-        if run and run not in video.jobs:
-            raise Refused(f"{run!r} is not a run of this video", f"Its runs: {', '.join(video.jobs)}")
-        doc = {"video": video.id, "kind": kind, "run": run}
-        return self.home.records.put(SELECTION, self.home.owner, f"{video.id}.{kind}", doc)
+        if run and (video is None or run not in video.jobs):
+            hint = f"Its runs: {', '.join(video.jobs)}" if video else "Name the video."
+            raise Refused(f"{run[:60]!r} is not a run of this video", hint)
+        if profile and profile not in PROFILES:
+            raise Refused(f"unknown profile {profile[:60]!r}", f"Choose from: {', '.join(PROFILES)}")
+        of = video.id if video else EVERY
+        doc = {"video": of, "kind": kind, "run": run, "profile": profile}
+        return self.home.records.put(SELECTION, self.home.owner, f"{of}.{kind}", doc)
 
-    def selected_runs(self, video: Video) -> list[Record]:
-        """The runs that were chosen for it, by kind."""
-        return list(self.home.all_records(SELECTION, video.id))
+    def selected_runs(self, video: Video | None) -> list[Record]:
+        """What was chosen for a video, or for every video, by kind."""
+        return list(self.home.all_records(SELECTION, video.id if video else EVERY))
 
     def _jobs(self, video: Video) -> list[Job]:
         """Its jobs, the newest first."""

@@ -13,18 +13,13 @@ from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
 from rushes.home import Home
 from rushes.index.changes import IndexedResult
+from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video
 from rushes.index.tokenizer import words
+from rushes.library.videos.payloads import TYPES, Payload, payload_of
 
-KINDS = {
-    "speech": "transcript.segment",
-    "text": "ocr.text",
-    "entity": "ocr.entity",
-    "object": "object.detection",
-    "face": "face.detection",
-    "place": "place.classification",
-    "shot": "scene",
-}  # our kinds -> the words of the documents
+FACE = "face"
+FacePlace = tuple[int, tuple[float, float, float, float] | None]  # when and where a face is seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +46,14 @@ def envelopes(
 ) -> Iterator[tuple[tuple[int, int], Envelope]]:
     """Envelopes of a video after a place, each with the place after it; a run shows its own, else what readers see."""
     results = select_results(home, home.owner, video, kind, run)
+    film = next((v.sha256 for v in home.index.videos(home.owner, ids=[video])[0]), "")
+    people = _people(home, video) if any(result.kind == FACE for result in results) else {}
     for at, result in enumerate(results[after[0] :], after[0]):
         begin = after[1] if at == after[0] else 0
         for n, (manifest, line) in enumerate(_lines(home, result)):
             if n >= begin:
-                yield (at, n + 1), _envelope(manifest, line, result, n)
+                payload = payload_of(line, n, people.get(_place(line), ""))
+                yield (at, n + 1), _envelope(manifest, line, result, n, payload, film)
 
 
 def select_results(home: Home, owner: str, video: str, kind: str, run: str) -> Sequence[IndexedResult]:
@@ -65,6 +63,15 @@ def select_results(home: Home, owner: str, video: str, kind: str, run: str) -> S
     mine = [r for r in results if (r.job == run if run else (r.kind, r.key, r.manifest) in state.shown)]
     once = {(r.kind, r.key): r for r in mine}  # two jobs may share one result
     return sorted(once.values(), key=lambda r: (r.stage, r.kind, r.chunk or 0, r.key))
+
+
+def _people(home: Home, video: str) -> dict[FacePlace, str]:
+    """Whose face is seen when and where."""
+    return {_place(line): str(line.extra["person"]) for line in home.index.lines(home.owner, video, PERSON)}
+
+
+def _place(line: Observation) -> FacePlace:
+    return line.span.start_us, line.box
 
 
 def _lines(home: Home, result: IndexedResult) -> Iterator[tuple[Manifest, Observation]]:
@@ -79,21 +86,23 @@ def _lines(home: Home, result: IndexedResult) -> Iterator[tuple[Manifest, Observ
         return
 
 
-def _envelope(manifest: Manifest, line: Observation, result: IndexedResult, n: int) -> Envelope:
+def _envelope(
+    manifest: Manifest, line: Observation, result: IndexedResult, n: int, payload: Payload, film: str
+) -> Envelope:
     origin = manifest.provenance
     return Envelope(
         artifact_id="art_" + short([result.key, result.kind, n]),
         asset_id=result.video,
-        artifact_type=KINDS.get(line.kind, line.kind),
+        artifact_type=TYPES.get(line.kind, line.kind),
         schema_version=manifest.schema_version,
         span_start_ms=line.span.start_us // 1000,
         span_end_ms=line.span.end_us // 1000,
-        payload_json=line.to_json(),
+        payload_json=payload,
         producer=origin.producer,
         producer_version=origin.producer_version,
         model_profile=origin.model_profile,
         config_hash=origin.config_hash,
-        input_hash=origin.input_hash,
+        input_hash=film,
         run_id=origin.run_id,
     )
 

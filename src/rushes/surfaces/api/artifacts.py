@@ -1,25 +1,43 @@
 """Observations as envelopes with their provenance, and which run of them counts."""
 
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
 
 from rushes.domain.errors import Refused
-from rushes.library.videos.runs import KINDS, Envelope
-from rushes.surfaces.http.deps import Id, LibraryDep, Name
+from rushes.library.videos import EVERY
+from rushes.library.videos.payloads import TYPES
+from rushes.library.videos.runs import Envelope
+from rushes.surfaces.api.artifact_schemas import check_payload
+from rushes.surfaces.http.deps import LibraryDep, Name
 from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, page, unseal
 
 router = APIRouter(tags=["artifacts"])
-OURS = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS}
+AssetId = Annotated[str, Path(pattern=r"^(\*|[A-Za-z0-9_.-]{1,200})$")]
+OURS = {word: kind for kind, word in TYPES.items()} | {kind: kind for kind in TYPES}
 
 
 class SelectionIn(BaseModel):
-    """Which run counts for a type of artifacts: one that is named, or "" for the newest."""
+    """Which run counts for a type of artifacts: the newest, one that is named, or the newest of a profile."""
 
     artifact_type: Name
+    policy: Literal["", "latest", "pinned", "profile"] = Field(default="", description="left out: as the rest says")
     run_id: Name = ""
+    model_profile: Name = ""
+
+    def policy_run(self) -> tuple[str, str]:
+        """The run and the profile that are wanted, each "" if it does not matter.
+
+        Raises:
+            Refused: the policy lacks what it names, or is another.
+        """
+        named = "pinned" if self.run_id else "profile" if self.model_profile else "latest"
+        if (self.run_id and self.model_profile) or self.policy not in ("", named):
+            hint = "latest alone, pinned with run_id, or profile with model_profile."
+            raise Refused(f"the policy is {self.policy or named}, but the request says otherwise", hint)
+        return self.run_id, self.model_profile
 
 
 @router.get("/artifacts")
@@ -40,23 +58,26 @@ def list_artifacts(
     at, n = map(int, (unseal(request, cursor, of) or "0:0").split(":"))
     some = list(islice(library.videos.envelopes(video, kind, run, (at, n)), limit + 1))
     more = "{}:{}".format(*some[limit - 1][0]) if len(some) > limit else ""
+    for _, envelope in some:
+        check_payload(envelope.artifact_type, envelope.schema_version, envelope.payload_json)
     return page(request, [envelope for _, envelope in some[:limit]], more, of)
 
 
 @router.get("/selection")
 def list_selections(library: LibraryDep, asset_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
-    """The runs that were pinned for a video."""
-    return [RecordShape.of(r) for r in library.videos.selected_runs(library.videos.get(asset_id))]
+    """What was chosen for a video, or for every video if that is `*`."""
+    video = None if asset_id == EVERY else library.videos.get(asset_id)
+    return [RecordShape.of(r) for r in library.videos.selected_runs(video)]
 
 
 @router.put("/selection/{asset_id}")
-def select_run(library: LibraryDep, asset_id: Id, body: SelectionIn) -> RecordShape:
-    """Pin a run for a type of artifacts."""
-    video = library.videos.get(asset_id)
-    return RecordShape.of(library.videos.select_run(video, _kind(body.artifact_type), body.run_id))
+def select_run(library: LibraryDep, asset_id: AssetId, body: SelectionIn) -> RecordShape:
+    """Choose which run readers see of a type of artifacts; of every video if that is `*`."""
+    video = None if asset_id == EVERY else library.videos.get(asset_id)
+    return RecordShape.of(library.videos.select_run(video, _kind(body.artifact_type), *body.policy_run()))
 
 
 def _kind(word: str) -> str:
     if word not in OURS:
-        raise Refused(f"unknown type {word[:60]!r}", f"Choose from: {', '.join(KINDS.values())}")
+        raise Refused(f"unknown type {word[:60]!r}", f"Choose from: {', '.join(TYPES.values())}")
     return OURS[word]

@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "export": ("clips", "Export subtitles, text or shots of a video."),
         "compare": ("browse", "Show the results of two runs of a video side by side."),
         "ml": ("processes", "Serve models to workers and to programs over HTTP."),
+        "select": ("browse", "Choose which run of a video is shown, searched and exported."),
         "serve": ("processes", "Serve the library to browsers and to programs over HTTP."),
     },
     "Control": {

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from rushes.domain.job import Job
+from rushes.domain.task_types import TASK_TYPES, task_type
 from rushes.library import Library
 from rushes.library.jobs import Step, join_steps, profile_of, video_of
 from rushes.surfaces.api import artifacts, jobs, videos
-from rushes.surfaces.api.documents.eioku_config import TYPE_OF, TYPES, TaskConfigs, config_of
+from rushes.surfaces.api.documents.eioku_config import TaskConfigs, config_of
 from rushes.surfaces.http.deps import Id, LibraryDep, Place
 from rushes.surfaces.http.openapi import JsonRoute
 from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, TaskShape, page, unseal
@@ -42,7 +43,7 @@ class TaskOut(Step):
             **asdict(step),
             task_id=step.id,
             video_id=video_of(job),
-            task_type=TYPE_OF.get(step.stage, step.stage),
+            task_type=task_type(step.stage),
             status=step.state,
             priority=job.priority,
             dependencies=step.needs,
@@ -71,19 +72,19 @@ def list_tasks(
     library: LibraryDep,
     video_id: Annotated[str, Query(max_length=100, description="a video, or a job whose video is not known yet")] = "",
     status: Status = "",
-    task_type: Annotated[str, Query(max_length=40, description="one of the six, or any stage")] = "",
+    type: Annotated[str, Query(alias="task_type", max_length=40, description="one of the six, or any stage")] = "",
     cursor: Cursor = "",
     limit: Limit = 100,
 ) -> Page[TaskOut]:
     """The six tasks of each job, newest job first, or those of one type, status or video; pages are of jobs."""
-    of = f"steps {video_id} {status} {task_type}"
+    of = f"steps {video_id} {status} {type}"
     more = ""
     if video_id:
         rows = _jobs_of(library, video_id)
     else:
-        found = library.jobs.page(None, unseal(request, cursor, of), max(1, limit // len(TYPES)))
+        found = library.jobs.page(None, unseal(request, cursor, of), max(1, limit // len(TASK_TYPES)))
         rows, more = list(found.rows), found.cursor
-    tasks = [TaskOut.of(step, job) for job in rows for step in _steps(library, job, task_type)]
+    tasks = [TaskOut.of(step, job) for job in rows for step in _steps(library, job, type)]
     return page(request, [task for task in tasks if status in ("", task.status)], more, of)
 
 
@@ -125,13 +126,13 @@ def retry_task(library: LibraryDep, task_id: Id) -> TaskOut:
 def _task(library: Library, id: str) -> TaskOut:
     step = library.jobs.step(id)
     job = library.jobs.get(step.job)
-    return TaskOut.of(next(_steps(library, job, TYPE_OF.get(step.stage, step.stage))), job)
+    return TaskOut.of(next(_steps(library, job, task_type(step.stage))), job)
 
 
 def _steps(library: Library, job: Job, type: str) -> Iterator[Step]:
     """Those of a job that are tasks of the document, or of one type."""
     steps = {step.stage: step for step in library.jobs.steps(job.id)}
-    for stages in [TYPES.get(type, (type,))] if type else TYPES.values():
+    for stages in [TASK_TYPES.get(type, (type,))] if type else TASK_TYPES.values():
         if stages[0] in steps:
             yield join_steps(*(steps[stage] for stage in stages if stage in steps))
 

@@ -6,17 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rushes.domain.errors import Refused
+from rushes.domain.task_types import TASK_TYPES
 from rushes.library import JobRequest
 
-TYPES = {
-    "object_detection": ("objects",),
-    "face_detection": ("faces",),
-    "transcription": ("transcribe", "transcript"),
-    "ocr": ("read_text", "segments"),
-    "place_detection": ("places",),
-    "scene_detection": ("shots",),
-}  # each with the stages that are one task there
-TYPE_OF = {stages[0]: type for type, stages in TYPES.items()}
 _OURS = {"confidence_threshold": "min_confidence"}
 _THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 # The document's names of models stand for the ones that are shipped; sizes of Whisper for the one of the profile.
@@ -103,7 +95,8 @@ class TaskConfigs(_Config):
         Raises:
             Refused: there is no model of that name.
         """
-        options = {stages[0]: _options(stages[0], getattr(self, type).model_dump()) for type, stages in TYPES.items()}
+        asked = {stages[0]: getattr(self, type).model_dump() for type, stages in TASK_TYPES.items()}
+        options = {stage: _options(stage, config) for stage, config in asked.items()}
         profile = str(options["objects"].pop("model_profile"))
         return JobRequest(profile=profile, options=options)
 

@@ -2,10 +2,12 @@
 
 import click
 
+from rushes.domain.errors import Refused
 from rushes.domain.job import FINAL
 from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.videos import Video
+from rushes.library.videos.payloads import TYPES
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import LIMIT, cursor_of, more_remark, open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column, relative_path
@@ -112,3 +114,30 @@ def compare(
     apart = sum(not row.same for row in found.rows)
     differ = f"{plural(apart, 'difference')} in {plural(len(found.rows), 'row')}"
     session.remark((f"{differ}, {found.alike:.1%} identical", DONE))
+
+
+@command(
+    "select",
+    "rushes select holiday.mp4 speech --run job_7f3k",
+    "rushes select all object --profile high_quality",
+    "rushes select holiday.mp4 speech --latest",
+)
+@click.argument("video")
+@click.argument("kind", type=click.Choice(sorted(TYPES)))
+@click.option("--run", default="", metavar="JOB", help="Use this run.")
+@click.option("--profile", default="", metavar="PROFILE", help="Use the newest run of this profile.")
+@click.option("--latest", is_flag=True, help="Use the newest run (the default).")
+def select(session: Session, video: str, kind: str, run: str, profile: str, latest: bool) -> None:
+    """Choose which run of a video is shown, searched and exported, for one kind of results.
+
+    VIDEO may be "all": then it holds for every video for which nothing else was chosen.
+    """
+    if bool(run) + bool(profile) + latest > 1:
+        raise Refused("--run, --profile and --latest exclude each other", "Use one of them.")
+    library = open_library(session)
+    shown = None if video == "all" else library.videos.find(video)
+    job = library.jobs.find(run).id if run else ""
+    record = library.videos.select_run(shown, kind, job, profile)
+    session.document(dict(record.doc))
+    chosen = f"run {job}" if job else f"the newest run of profile {profile}" if profile else "the newest run"
+    session.remark((f"{kind} of {shown.name if shown else 'every video'}: {chosen}", DONE))
