@@ -1,0 +1,495 @@
+"""The sixteen correctness properties, on PostgreSQL and Valkey.
+
+What the document asks of its ML service is shown on the engines of the worker (5, 8, 13) and on its slots (16).
+"""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import psutil
+import pytest
+import redis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rushes.blobs.manifests import manifest_key
+from rushes.domain.errors import ModelMissing
+from rushes.domain.job import JobCommand
+from rushes.domain.observation import MEDIA_TYPE, Observation, dump
+from rushes.domain.result import Artifact, Manifest, Provenance, result_of
+from rushes.domain.span import Span
+from rushes.domain.task import Failure, Finish, LeaseStatus, Verdict, retry_delay
+from rushes.domain.task_types import TASK_TYPES
+from rushes.domain.worker import Incarnation
+from rushes.engines.http import InferenceServices
+from rushes.engines.models.store import ModelStore
+from rushes.jobs.control import Reconciler, announce_ready
+from tests.conformance.conftest import Site
+from tests.conformance.eioku.conftest import LANES, Bench
+
+few = settings(max_examples=4, deadline=None, database=None)
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\x00", exclude_categories=("Cs", "Cc")), max_size=20)
+TYPES = st.sampled_from(sorted(TASK_TYPES))
+AFTER_DEVELOP = st.sampled_from(["objects", "faces", "places"])
+BROKEN = Failure("EngineAway", "the ML service is away", "hint", "may work next time")
+SMALL = ("efficientdet-lite0", "yunet-sface", "efficientnet-lite0", "ppocr-v6-tiny")  # quick to read twice
+TICK = Fraction(1, 1000)
+PROVENANCE = ("run_id", "config_hash", "input_hash", "model_profile", "producer", "producer_version")
+
+
+def first(job: str, stage: str) -> str:
+    """The task of a stage on the only chunk of the bench's film."""
+    return f"{job}.{stage}.00000"
+
+
+@few
+@given(name=NAMES)
+def test_property_01_discovery_makes_six_pending_tasks_and_their_jobs(bench: Bench, name: str) -> None:
+    """Property 1: whatever a video is called, it gets exactly six tasks, PENDING, and a job in Redis for each.
+
+    Where: jobs/steps.py, jobs/intake.py
+    """
+    job, worker = bench.discover(name), bench.worker()
+    tasks = bench.server.get("/tasks", params={"video_id": job.id})["items"]
+    assert Counter(task["task_type"] for task in tasks) == dict.fromkeys(TASK_TYPES, 1)
+    assert {task["status"] for task in tasks} == {"PENDING"}
+    assert f"ml_{job.id}.probe" in bench.queued()
+    bench.open_plan(job, worker)
+    seen: set[str] = set()
+    while waiting := [id for id in bench.queued() if id.startswith(f"ml_{job.id}.")]:
+        seen |= {id.split(".")[1] for id in waiting}
+        bench.finish(worker, bench.claim(worker, [id.removeprefix("ml_") for id in waiting]))
+        for id in waiting:
+            bench.redis.lrem("gpu_jobs", 0, id)
+            bench.redis.lrem("cpu_jobs", 0, id)
+    assert {stages[0] for stages in TASK_TYPES.values()} <= seen
+    assert {task["status"] for task in bench.tasks(job).values()} == {"COMPLETED"}
+
+
+@few
+@given(stage=AFTER_DEVELOP, times=st.integers(1, 5))
+def test_property_02_a_task_enqueued_again_is_one_job(bench: Bench, stage: str, times: int) -> None:
+    """Property 2: the job of a task is `ml_{task_id}`, and however often it is enqueued, it waits once.
+
+    Where: transport/redis.py
+    """
+    job, _ = bench.planned(stage)
+    task = f"{job.id}.{stage}"
+    for _ in range(times):
+        answer = bench.server.post(f"/tasks/{task}/enqueue")
+        assert answer == {"task_id": task, "job_id": f"ml_{task}", "status": "enqueued"}
+    assert bench.redis.lrange("gpu_jobs", 0, -1).count(f"ml_{first(job.id, stage)}") == 1
+    payload = json.loads(bench.redis.get(f"job:ml_{first(job.id, stage)}"))
+    assert set(payload) == {"task_id", "task_type", "video_id", "video_path", "config"}
+
+
+MOVES = {
+    "RUN": ("PENDING", "RUNNING"),
+    "COMPLETE": ("RUNNING", "COMPLETED"),
+    "FAIL": ("RUNNING", "FAILED"),
+}
+BY_API = {"cancel": ({"PENDING", "RUNNING"}, "CANCELLED"), "retry": ({"FAILED", "CANCELLED"}, "PENDING")}
+
+
+@few
+@given(moves=st.lists(st.sampled_from([*MOVES, *BY_API]), min_size=3, max_size=8), stage=AFTER_DEVELOP)
+def test_property_03_only_the_moves_of_the_lifecycle_happen(bench: Bench, moves: list[str], stage: str) -> None:
+    """Property 3: a task moves only along its lifecycle, every other move is refused, and each leaves its time.
+
+    Where: surfaces/api/documents/eioku.py, jobs/steps.py
+    """
+    job, worker = bench.planned(stage)
+    task, state, ledger = f"{job.id}.{stage}", "PENDING", bench.home.ledger
+    lease = None
+    for move in moves:
+        if move in BY_API:
+            allowed, after = BY_API[move]
+            bench.server.post(f"/tasks/{task}/{move}", status=200 if state in allowed else 400)
+            state = after if state in allowed else state
+        elif move == "RUN":
+            got = bench.claim(worker, [first(job.id, stage)])
+            assert bool(got) == (state == "PENDING")
+            lease, state = (got[0], "RUNNING") if got else (lease, state)
+        elif lease:
+            verdict = _end(ledger, worker, lease, move)
+            assert state == "RUNNING" or verdict in (Verdict.CANCELLED, Verdict.LOST, Verdict.OK)
+            state = MOVES[move][1] if state == "RUNNING" else state
+        told = bench.task(task)
+        assert told["status"] == state
+        assert told["created_at"]
+        assert bool(told["completed_at"]) == (state == "COMPLETED")
+        assert bool(told["error"]) == (state == "FAILED")
+        assert told["started_at"] or state in ("PENDING", "CANCELLED")
+
+
+def _end(ledger: Any, worker: str, lease: Any, move: str) -> Verdict:
+    if move == "FAIL":
+        return Verdict(ledger.fail(worker, lease.task, lease.fence, BROKEN, None))
+    return Verdict(ledger.complete(worker, [Finish(lease.task, lease.fence)]).verdicts[0])
+
+
+@few
+@given(stage=AFTER_DEVELOP)
+def test_property_04_a_consumed_job_runs_and_a_finished_one_is_gone(bench: Bench, stage: str) -> None:
+    """Property 4: a job that a worker takes makes its task RUNNING; done, nothing of it is left in Redis.
+
+    Where: transport/redis.py, ledger/port.py
+    """
+    bench.redis.delete("gpu_jobs", "gpu_jobs:positions")
+    job, worker = bench.planned(stage)
+    task = first(job.id, stage)
+    taken: list[str] = []
+    while task not in taken:
+        taken += bench.home.transport.wait(["gpu"], 0)
+    leases = bench.claim(worker, [task])
+    assert bench.task(f"{job.id}.{stage}")["status"] == "RUNNING"
+    bench.finish(worker, leases)
+    assert bench.task(f"{job.id}.{stage}")["status"] == "COMPLETED"
+    assert f"ml_{task}" not in bench.queued()
+    assert not bench.redis.exists(f"job:ml_{task}")
+
+
+@settings(max_examples=8, deadline=None, database=None)
+@given(
+    type=st.sampled_from(["", "object.detection", "face.detection", "ocr.text", "place.classification", "scene"]),
+    limit=st.integers(1, 50),
+)
+def test_property_05_every_answer_says_what_produced_it(
+    site: Site, video: dict[str, Any], type: str, limit: int
+) -> None:
+    """Property 5: whatever inference found carries run, configuration, input, profile, producer and its version.
+
+    Where: library/videos/runs.py
+    """
+    asked = {"asset_id": video["id"], "artifact_type": type, "limit": limit}
+    found = site.http.get("/artifacts", params=asked).json()["items"]
+    assert found
+    assert all(envelope[name] for envelope in found for name in PROVENANCE)
+    assert {envelope["input_hash"] for envelope in found} == {video["sha256"]}
+
+
+BOXES = st.tuples(*[st.floats(0, 0.5).map(lambda x: round(x, 4))] * 4)
+SEEN = st.lists(st.tuples(st.sampled_from(["cup", "person", "dog"]), st.floats(0, 1), BOXES), max_size=6)
+
+
+@few
+@given(seen=SEEN)
+def test_property_06_a_response_becomes_artifacts_and_a_completed_task_at_once(bench: Bench, seen: Any) -> None:
+    """Property 6: what a model answered is stored whole with the completion of its task, or not at all.
+
+    Where: worker/broker/attempt.py, ledger/port.py
+    """
+    job, worker = bench.planned("objects")
+    (lease,) = bench.claim(worker, [first(job.id, "objects")])
+    video = json.loads(bench.home.ledger.job(job.id).facts)["video"]
+    lines = [Observation("object", Span(0, 90, TICK), label, sure, box=box) for label, sure, box in seen]
+    blobs, owner, key = bench.home.blobs, bench.home.owner, json.loads(lease.spec)["results"]["objects"]
+    blob = blobs.put(owner, dump(lines))
+    origin = Provenance(job.id, "objects", "rushes.objects", "1", "balanced", "c", "i", lease.fence)
+    artifacts = (Artifact("objects.jsonl", blob.sha256, blob.size, MEDIA_TYPE),)
+    manifest = Manifest(key, "objects", artifacts, origin, count=len(lines), facts={"kinds": ["object"]})
+    blobs.create(manifest_key(owner, key), manifest.to_bytes())
+    asked = {"asset_id": video, "artifact_type": "object.detection"}
+    bench.server.library.home.follower.catch_up()
+    assert bench.server.get("/artifacts", params=asked)["items"] == []
+    assert bench.task(f"{job.id}.objects")["status"] == "RUNNING"
+    done = Finish(lease.task, lease.fence, (result_of(manifest, "ab" * 32),))
+    assert bench.home.ledger.complete(worker, [done]).verdicts == (Verdict.OK,)
+    bench.server.library.home.follower.catch_up()
+    found = [envelope["payload_json"] for envelope in bench.server.get("/artifacts", params=asked)["items"]]
+    assert found == [
+        {"label": label, "confidence": sure, "bounding_box": dict(zip(("x", "y", "width", "height"), box, strict=True))}
+        for label, sure, box in seen
+    ]
+    assert bench.task(f"{job.id}.objects")["status"] == "COMPLETED"
+
+
+@few
+@given(lost=st.sets(AFTER_DEVELOP, min_size=1), running=AFTER_DEVELOP)
+def test_property_07_the_reconciler_brings_back_what_redis_lost(bench: Bench, lost: set[str], running: str) -> None:
+    """Property 7: a PENDING task without a job is enqueued again; so is a RUNNING one whose worker is gone.
+
+    Where: jobs/control.py
+    """
+    job, worker = bench.planned("objects")
+    assert bench.claim(worker, [first(job.id, running)])
+    bench.redis.flushdb()
+    reconciler = Reconciler(bench.home.ledger, bench.home.transport, bench.home.lane_of)
+    reconciler.sweep(10_000)
+    assert bench.task(f"{job.id}.{running}")["status"] == "RUNNING", "a live worker keeps its task"
+    assert {f"ml_{first(job.id, stage)}" for stage in lost - {running}} <= set(bench.queued())
+    bench.home.ledger.control(worker, JobCommand.LEAVE)  # it is gone: its lease is over
+    bench.redis.flushdb()
+    reconciler.sweep(10_000)
+    assert bench.task(f"{job.id}.{running}")["status"] == "PENDING"
+    assert f"ml_{first(job.id, running)}" in bench.queued()
+
+
+class _Service(BaseHTTPRequestHandler):
+    """An ML service that counts how many questions it answers at the same time."""
+
+    guard = threading.Lock()
+    now = most = 0
+    full = threading.Event()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        with self.guard:
+            type(self).now += 1
+            type(self).most = max(self.most, self.now)
+        self.full.wait(0.02)
+        with self.guard:
+            type(self).now -= 1
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def _served() -> Iterator[str]:
+    _Service.now = _Service.most = 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@few
+@given(requests=st.integers(1, 8), slots=st.integers(1, 3))
+def test_property_08_no_more_questions_at_once_than_are_allowed(requests: int, slots: int) -> None:
+    """Property 8: however many ask, no more inference runs at the same time than is configured; the others wait.
+
+    Where: engines/http.py
+    """
+    with _served() as url:
+        services = InferenceServices([url], in_flight=slots)
+        asking = [threading.Thread(target=_ask, args=(services,)) for _ in range(requests)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+        assert 1 <= _Service.most <= slots
+
+
+def _ask(services: InferenceServices) -> None:
+    session = services.session()
+    session.post("objects", b"{}")
+    session.close()
+
+
+@few
+@given(stage=AFTER_DEVELOP, runs=st.booleans())
+def test_property_09_a_cancelled_task_is_not_picked_up_and_a_running_one_is_told(
+    bench: Bench, stage: str, runs: bool
+) -> None:
+    """Property 9: a task that is cancelled while PENDING is taken by nobody, and while RUNNING commits nothing.
+
+    Where: jobs/steps.py, ledger/sql/control.py
+    """
+    job, worker = bench.planned("objects")
+    task, before = first(job.id, stage), bench.tasks(job)
+    leases = bench.claim(worker, [task]) if runs else ()
+    assert bench.server.post(f"/tasks/{job.id}.{stage}/cancel")["status"] == "CANCELLED"
+    assert bench.claim(worker, [task]) == ()
+    who = Incarnation(worker, "h", "b", 1, "1", LANES, 4, owner="me")
+    for lease in leases:
+        renewed = bench.home.ledger.renew(who, {task: lease.fence}, {})
+        assert renewed.leases == {task: LeaseStatus.CANCELLED}
+        done = bench.home.ledger.complete(worker, [Finish(task, lease.fence)])
+        assert done.verdicts == (Verdict.CANCELLED,)
+    siblings = {type: row["status"] for type, row in bench.tasks(job).items() if row["stage"] != stage}
+    assert siblings == {type: row["status"] for type, row in before.items() if row["stage"] != stage}
+
+
+@few
+@given(jitters=st.lists(st.floats(0, 1), min_size=4, max_size=4), stage=AFTER_DEVELOP)
+def test_property_10_a_failed_job_backs_off_longer_each_time_and_fails_at_last(
+    bench: Bench, jitters: list[float], stage: str
+) -> None:
+    """Property 10: a failure is tried again after a growing pause; FAILED comes only when the tries are used up.
+
+    Where: domain/task.py, ledger/sql/work.py
+    """
+    job, worker = bench.planned(stage)
+    task, ledger, pauses = first(job.id, stage), bench.home.ledger, []
+    for failures, jitter in enumerate(jitters, 1):
+        (lease,) = bench.claim(worker, [task])
+        assert bench.task(f"{job.id}.{stage}")["status"] == "RUNNING"
+        pause = retry_delay(failures, jitter)
+        assert ledger.fail(worker, task, lease.fence, BROKEN, pause) is Verdict.OK
+        pauses.append(pause)
+        if pause is not None:
+            assert bench.task(f"{job.id}.{stage}")["status"] == "PENDING"
+            assert bench.claim(worker, [task]) == (), "it backs off"
+            ledger.revive(job.id, [task])  # the pause is over
+    assert pauses[:3] == sorted(pauses[:3])
+    assert pauses[3] is None
+    told = bench.task(f"{job.id}.{stage}")
+    assert (told["status"], told["error"]) == ("FAILED", "EngineAway: the ML service is away")
+
+
+@few
+@given(workers=st.integers(2, 4), jobs=st.integers(1, 3))
+def test_property_11_workers_on_one_queue_share_the_jobs(bench: Bench, workers: int, jobs: int) -> None:
+    """Property 11: however many workers consume a queue, each job is processed by exactly one of them.
+
+    Where: ledger/postgres/claims.py, transport/redis.py
+    """
+    made = [bench.planned("objects")[0].id for _ in range(jobs)]
+    wanted = [first(job, stage) for job in made for stage in ("objects", "faces", "places")]
+    for job in made:
+        announce_ready(bench.home, job)
+    got: list[str] = []
+    names = [bench.worker() for _ in range(workers)]
+
+    def consume(name: str) -> None:
+        for task in wanted:  # each tries all: a doubled hint
+            leases = bench.claim(name, [task])
+            got.extend(lease.task for lease in leases)
+            bench.finish(name, leases)
+
+    threads = [threading.Thread(target=consume, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(got) == dict.fromkeys(wanted, 1)
+
+
+FIELDS = {
+    "/videos": {"id", "path", "sha256", "duration_us", "state"},
+    "/tasks": {"task_id", "video_id", "task_type", "status", "priority", "dependencies", "started_at", "completed_at",
+               "error", "created_at"},
+    "/artifacts": {"artifact_id", "asset_id", "artifact_type", "schema_version", "span_start_ms", "span_end_ms",
+                   "payload_json", "producer", "model_profile", "config_hash", "input_hash", "run_id"},
+    "/paths": {"id", "doc"},
+}  # fmt: skip
+
+
+@few
+@given(path=st.sampled_from(sorted(FIELDS)), limit=st.integers(1, 100))
+def test_property_12_the_endpoints_keep_their_fields(site: Site, video: dict[str, Any], path: str, limit: int) -> None:
+    """Property 12: videos, tasks, artifacts and paths answer as before, with every column of the document.
+
+    Where: surfaces/api/documents/eioku.py
+    """
+    asked = {"limit": limit, "asset_id": video["id"]}
+    answer = site.http.get(path, params=asked)
+    assert answer.status_code == 200
+    body = answer.json()
+    rows = body if isinstance(body, list) else body["items"]
+    assert rows
+    assert all(FIELDS[path] <= set(row) for row in rows)
+
+
+@few
+@given(model=st.integers(0, 1000), broken=st.booleans())
+def test_property_13_a_model_is_verified_before_it_is_used(
+    bench: Bench, tmp_path_factory: pytest.TempPathFactory, model: int, broken: bool
+) -> None:
+    """Property 13: every model of the six types is on this machine and verified; a damaged one is refused.
+
+    Where: engines/models/store.py
+    """
+    models: ModelStore = bench.home.models
+    assert {"whisper-base", *SMALL} <= {status.model.id for status in models.ls() if status.present}
+    known = [status for status in models.ls() if status.present and status.model.id in SMALL]
+    chosen = known[model % len(known)]
+    if not broken:
+        assert models.checked(chosen.model.id) == chosen.path
+        return
+    folder = tmp_path_factory.mktemp("models")
+    copy = folder / chosen.model.id
+    copy.mkdir()
+    for file in chosen.path.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes()[:-1] + b"!" if file.is_file() else b"")
+    with pytest.raises(ModelMissing):
+        ModelStore(folder, known=models.known).checked(chosen.model.id)
+
+
+@few
+@given(stage=AFTER_DEVELOP, copies=st.integers(1, 4))
+def test_property_14_a_job_of_a_completed_task_is_skipped(bench: Bench, stage: str, copies: int) -> None:
+    """Property 14: a doubled job of a COMPLETED task runs nothing, and whoever finished it may say so again.
+
+    Where: ledger/port.py
+    """
+    job, worker = bench.planned(stage)
+    leases = bench.claim(worker, [first(job.id, stage)])
+    bench.finish(worker, leases)
+    before = bench.home.ledger.job(job.id)
+    for _ in range(copies):
+        bench.home.transport.announce("gpu", [leases[0].task])
+        assert bench.claim(bench.worker(), [leases[0].task]) == ()
+        again = bench.home.ledger.complete(worker, [Finish(leases[0].task, leases[0].fence)])
+        assert again.verdicts == (Verdict.OK,)
+    assert bench.home.ledger.job(job.id) == before
+    bench.redis.lrem("gpu_jobs", 0, f"ml_{leases[0].task}")
+
+
+@few
+@given(finished=st.sets(AFTER_DEVELOP), other=st.booleans())
+def test_property_15_a_worker_that_stops_completes_or_hands_back(bench: Bench, finished: set[str], other: bool) -> None:
+    """Property 15: told to stop, a worker takes nothing new, completes what it can and leaves the rest to others.
+
+    Where: worker/drain.py, ledger/port.py
+    """
+    job, worker = bench.planned("objects")
+    stages = ("objects", "faces", "places")
+    leases = {stage: bench.claim(worker, [first(job.id, stage)])[0] for stage in stages}
+    bench.home.ledger.control(worker, JobCommand.DRAIN)
+    assert bench.claim(worker, [first(job.id, "shots")]) == ()
+    bench.finish(worker, [leases[stage] for stage in sorted(finished)])
+    rest = [leases[stage] for stage in stages if stage not in finished]
+    bench.home.ledger.give_back(worker, [(lease.task, lease.fence) for lease in rest], "drained")
+    for stage in stages:
+        expected = "COMPLETED" if stage in finished else "PENDING"
+        assert bench.task(f"{job.id}.{stage}")["status"] == expected
+    taken = bench.claim(bench.worker(), [lease.task for lease in rest]) if other else ()
+    assert not other or {lease.task for lease in taken} == {lease.task for lease in rest}
+
+
+def _connections(process: psutil.Process) -> list[Any]:
+    return list(process.net_connections("inet"))
+
+
+@settings(max_examples=2, deadline=None, database=None)
+@given(deployment=st.just("server with a worker"))
+def test_property_16_services_open_only_what_is_theirs(
+    site: Site, video: dict[str, Any], all_servers: Any, deployment: str
+) -> None:
+    """Property 16: the API consumes no queue, a worker listens on no port, and what runs models reaches no database.
+
+    Where: surfaces/server/app.py, worker/slots.py
+    """
+    port, database = int(site.url.rpartition(":")[2]), _port(all_servers.postgres.url)
+    family = psutil.Process().children(recursive=True)
+    api = next(p for p in family if any(c.laddr.port == port and c.status == "LISTEN" for c in _connections(p)))
+    worker = next(p for p in api.children() if "worker" in " ".join(p.cmdline()))
+    slots = worker.children(recursive=True)
+    assert slots, f"{deployment}: what runs models is a process of its own"
+    assert not any(c.status == psutil.CONN_LISTEN for p in (worker, *slots) for c in _connections(p))
+    assert any(c.raddr and c.raddr.port == database for c in _connections(worker)), "the worker itself does"
+    assert not any(c.raddr and c.raddr.port == database for p in slots for c in _connections(p))
+    blocked = _blocked_clients(all_servers.valkey.url)
+    own = {c.laddr.port for c in _connections(api) if c.raddr and c.raddr.port == _port(all_servers.valkey.url)}
+    assert not own & blocked, "the API waits for no job"
+
+
+def _blocked_clients(url: str) -> set[int]:
+    """The ports of those who wait for a list."""
+    with redis.Redis.from_url(url.replace("valkey:", "redis:"), decode_responses=True) as client:
+        return {int(c["addr"].rpartition(":")[2]) for c in client.client_list() if c["cmd"] in ("blmpop", "lmpop")}
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition("@")[2].rpartition(":")[2].partition("/")[0])
