@@ -250,6 +250,31 @@ def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:
         assert library.search("gadget").total == 1
 
 
+def test_a_profile_is_chosen_for_a_video_or_for_all_by_command_and_read_by_search_and_exports(tmp_path: Path) -> None:
+    with _small(tmp_path) as library:
+        plant(library, Film(2).say(10, "the gadget"), take="b", profile="fast")
+
+    def rushes(*words: str) -> dict[str, JSON]:
+        ran = CliRunner().invoke(main, ["--home", str(tmp_path / ".rushes"), *words, "--json"])
+        assert ran.exit_code == 0, ran.output
+        return dict(json.loads(ran.stdout))
+
+    def read() -> tuple[int, bool]:
+        with Library(tmp_path / ".rushes") as library:
+            text = library.videos.export(library.videos.find("vid_film02"), "jsonl")
+            return library.search("gadget").total, b"gadget" in text
+
+    assert read() == (1, True), "the newest"
+    rushes("select", "all", "speech", "--profile", "balanced")
+    assert read() == (0, False)
+    rushes("select", "vid_film02", "speech", "--profile", "fast")
+    assert read() == (1, True), "what is said of one video goes first"
+    rushes("select", "vid_film02", "speech", "--run", "job_film02")
+    assert read() == (0, False)
+    assert rushes("select", "vid_film02", "speech", "--latest")["run"] == ""
+    assert read() == (1, True)
+
+
 def _told(library: Library) -> list[object]:
     return [
         (h.video, h.name, h.span, h.matched) for h in library.search("say:budget near:5s text:q3 object:laptop").hits

@@ -32,7 +32,7 @@ LANES = ("cpu", "gpu")
 def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one film: nine seconds with speech, text, a face and a cup."""
     folder = tmp_path_factory.mktemp("eioku_films")
-    draw(folder / "seen.mp4", 9, (640, 360), voice=VOICE, paint=sights)
+    draw(folder / "seen.mp4", 9, (640, 360), rate=25, voice=VOICE, paint=sights)
     return folder
 
 
@@ -92,7 +92,8 @@ class Bench:
         (lease,) = self.claim(worker, [f"{job.id}.probe"])
         spec, facts = JobSpec.from_text(job.payload), replace(self.facts, sha256=digest(job.id))
         drafts = plan(job.id, spec, facts, self.home.specs, lease.spec)
-        self.home.ledger.draft(job.id, lease.task, lease.fence, drafts, job_facts(spec, facts, job.name))
+        kept = job_facts(spec, facts, job.name, chunks=1)
+        self.home.ledger.draft(job.id, lease.task, lease.fence, drafts, kept)
         self.finish(worker, [lease])
 
     def planned(self, stage: str = "", worker: str = "") -> tuple[Job, str]:

@@ -114,3 +114,11 @@ def test_cuts_of_a_film_are_found_whatever_the_grid(seconds: int, tmp_path: Path
     assert [s.span.start // 512 for s in found] == [0, *truth]
     assert [s.kind for s in found] == ["start"] + ["cut"] * len(truth)
     assert found[-1].span.end == facts.video.end
+
+
+def test_a_higher_threshold_leaves_weak_cuts_out_and_a_least_length_short_shots() -> None:
+    film, end, base = film_of([50.0] * 20 + [62.0] * 20 + [140.0] * 20), 60 * 512, Fraction(1, 512 * 25)
+    assert len(shots(film, end, base)) == 3
+    assert [s.span.start // 512 for s in shots(film, end, base, strength=3.0)] == [0, 40]
+    assert [s.span.start // 512 for s in shots(film, end, base, seconds=0.8)] == [0, 20, 40]
+    assert [s.span.start // 512 for s in shots(film, end, base, seconds=0.9)] == [0]

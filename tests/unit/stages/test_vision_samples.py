@@ -49,3 +49,9 @@ def test_every_grid_looks_at_the_same_and_at_no_more_than_one_a_second(
     assert len(whole) <= END / 1000 + 1
     assert all(k.pts < end for k, end in whole)
     assert all(a[1] <= b[0].pts for a, b in pairwise(whole))
+
+
+def test_a_longer_interval_looks_less_often_and_a_shorter_one_more_often() -> None:
+    film, frames = track([0]), [kept(ms) for ms in range(0, END, 100)]
+    looks = {seconds: len(sample(frames, film, Fraction(seconds))) for seconds in (4, 2, 1, Fraction(1, 2))}
+    assert looks == {4: 5, 2: 11, 1: 23, Fraction(1, 2): 47}

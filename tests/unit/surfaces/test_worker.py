@@ -191,7 +191,7 @@ def test_auto_means_every_lane_in_a_program_too(tmp_path: Path, monkeypatch: pyt
 def test_a_worker_with_nothing_to_do_says_so(rushes: Invoke) -> None:
     shown = rushes("worker", "--until-idle", "--slots", "1")
     assert shown.stdout == ""
-    assert "1 slot, lane cpu" in shown.stderr.replace("\n", " ")
+    assert "1 slot, lanes cpu, gpu" in shown.stderr.replace("\n", " ")
     assert "0 tasks done in" in shown.stderr
     assert "no work is left" in shown.stderr
 

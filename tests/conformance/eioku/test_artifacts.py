@@ -1,0 +1,199 @@
+"""Artifacts: envelopes of a real film, their schemas, and which run readers see."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rushes.domain.errors import NeverWorks
+from rushes.surfaces.api.artifact_schemas import SCHEMAS, check_payload
+from tests.conformance.conftest import Site
+
+ENVELOPE = {"artifact_id", "asset_id", "artifact_type", "schema_version", "span_start_ms", "span_end_ms",
+            "payload_json", "producer", "producer_version", "model_profile", "config_hash", "input_hash",
+            "run_id"}  # fmt: skip
+BOX = {"x", "y", "width", "height"}
+
+
+def found(site: Site, video: dict[str, Any], type: str = "") -> list[dict[str, Any]]:
+    asked = {"asset_id": video["id"], "artifact_type": type, "limit": 500}
+    return list(site.http.get("/artifacts", params=asked).json()["items"])
+
+
+@pytest.mark.parametrize("type", sorted(type for type, _ in SCHEMAS if type != "ocr.entity"))
+def test_an_envelope_has_every_field(site: Site, video: dict[str, Any], type: str) -> None:
+    """Envelope Creation: artifacts of each type carry all fields of the envelope.
+
+    Where: library/videos/runs.py
+    """
+    rows = found(site, video, type)
+    assert rows
+    for row in rows:
+        assert set(row) == ENVELOPE
+        assert (row["asset_id"], row["artifact_type"], row["schema_version"]) == (video["id"], type, 1)
+        assert 0 <= row["span_start_ms"] <= row["span_end_ms"]
+        assert row["run_id"] == video["job"]
+    assert len({row["artifact_id"] for row in rows}) == len(rows)
+    assert max(len(row[name]) for row in rows for name in ("config_hash", "input_hash")) <= 64
+
+
+def test_objects_have_a_label_a_confidence_and_a_box(site: Site, video: dict[str, Any]) -> None:
+    """Envelope Creation, object.detection: payload_json is {label, confidence, bounding_box}.
+
+    Where: library/videos/payloads.py
+    """
+    for row in found(site, video, "object.detection"):
+        payload = row["payload_json"]
+        assert set(payload) == {"label", "confidence", "bounding_box"}
+        assert set(payload["bounding_box"]) == BOX
+        assert 0.5 <= payload["confidence"] <= 1, "the threshold of the configuration"
+
+
+def test_faces_have_a_cluster(site: Site, video: dict[str, Any]) -> None:
+    """FaceDetectionResponse: a face is a detection with a cluster_id, the same for one person.
+
+    Where: library/videos/payloads.py
+    """
+    payloads = [row["payload_json"] for row in found(site, video, "face.detection")]
+    assert all(set(payload) == {"label", "confidence", "bounding_box", "cluster_id"} for payload in payloads)
+    clusters = {payload["cluster_id"] for payload in payloads} - {""}
+    assert len(clusters) == 1, "one astronaut"
+
+
+def test_segments_have_words_with_times(site: Site, video: dict[str, Any]) -> None:
+    """TranscriptionResponse: a segment has start_ms, end_ms, text, confidence, and words with their times.
+
+    Where: library/videos/payloads.py
+    """
+    payloads = [row["payload_json"] for row in found(site, video, "transcript.segment")]
+    assert "country" in " ".join(payload["text"] for payload in payloads)
+    for payload in payloads:
+        assert set(payload) == {"start_ms", "end_ms", "text", "confidence", "words", "language"}
+        for word in payload["words"]:
+            assert set(word) == {"word", "start_ms", "end_ms", "confidence"}
+            assert payload["start_ms"] <= word["start_ms"] <= word["end_ms"] <= payload["end_ms"] + 1
+
+
+def test_text_has_a_polygon_of_points(site: Site, video: dict[str, Any]) -> None:
+    """OCRResponse: text has a confidence and a polygon of {x, y}.
+
+    Where: library/videos/payloads.py
+    """
+    for row in found(site, video, "ocr.text"):
+        payload = row["payload_json"]
+        assert payload["text"]
+        assert len(payload["polygon"]) >= 4
+        assert all(set(point) == {"x", "y"} for point in payload["polygon"])
+
+
+def test_places_have_predictions(site: Site, video: dict[str, Any]) -> None:
+    """PlaceDetectionResponse: a frame has its top_k predictions, each a label with its confidence.
+
+    Where: library/videos/payloads.py
+    """
+    for row in found(site, video, "place.classification"):
+        predictions = row["payload_json"]["predictions"]
+        assert len(predictions) == 5
+        assert all(set(one) == {"label", "confidence"} for one in predictions)
+        assert predictions == sorted(predictions, key=lambda one: -one["confidence"])
+
+
+def test_scenes_are_numbered_from_start_to_end(site: Site, video: dict[str, Any]) -> None:
+    """SceneDetectionResponse: scenes have scene_index, start_ms and end_ms, one after the other.
+
+    Where: library/videos/payloads.py, stages/shots.py
+    """
+    scenes = [row["payload_json"] for row in found(site, video, "scene")]
+    assert [scene["scene_index"] for scene in scenes] == list(range(len(scenes)))
+    assert len(scenes) == 3, "a slide, a face, a cup"
+    assert [scene["start_ms"] for scene in scenes[1:]] == [scene["end_ms"] for scene in scenes[:-1]]
+    assert all(scene["end_ms"] - scene["start_ms"] >= 600 for scene in scenes)
+
+
+def test_every_payload_fits_its_schema(site: Site, video: dict[str, Any]) -> None:
+    """Schema Validation: payload_json is validated by the schema of its type and version.
+
+    Where: surfaces/api/artifact_schemas.py
+    """
+    for row in found(site, video):
+        schema = SCHEMAS[row["artifact_type"], row["schema_version"]]
+        assert set(row["payload_json"]) == set(schema.model_fields)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"label": "cup", "confidence": 2, "bounding_box": {"x": 0, "y": 0, "width": 1, "height": 1}},
+        {"label": "cup", "confidence": 0.5, "bounding_box": {"x": 0, "y": 0}},
+    ],
+)
+def test_another_payload_is_refused(payload: dict[str, Any]) -> None:
+    """Schema Validation: what does not fit the schema is not answered.
+
+    Where: surfaces/api/artifact_schemas.py
+    """
+    with pytest.raises(NeverWorks, match=r"object\.detection"):
+        check_payload("object.detection", 1, payload)
+
+
+def test_unknown_types_are_refused(site: Site, video: dict[str, Any]) -> None:
+    """API Service, artifact queries: a type that does not exist is a bad request.
+
+    Where: surfaces/api/artifacts.py
+    """
+    answer = site.http.get("/artifacts", params={"asset_id": video["id"], "artifact_type": "smell"})
+    assert answer.status_code == 400
+
+
+@pytest.fixture
+def put(site: Site, video: dict[str, Any]) -> Iterator[Any]:
+    """Chooses a policy for objects of the film; the newest again at the end."""
+
+    def choose(**policy: str) -> Any:
+        return site.http.put(f"/selection/{video['id']}", json={"artifact_type": "object.detection", **policy})
+
+    yield choose
+    assert choose(policy="latest").status_code == 200
+
+
+@pytest.mark.parametrize("policy", ["latest", "pinned", "profile"])
+def test_a_policy_says_which_run_is_read(site: Site, video: dict[str, Any], put: Any, policy: str) -> None:
+    """API Service, selection policies: latest, a pinned run, or a profile, written and read by the API.
+
+    Where: surfaces/api/artifacts.py, index/run_selection.py
+    """
+    names = {"pinned": {"run_id": video["job"]}, "profile": {"model_profile": "balanced"}}.get(policy, {})
+    assert put(policy=policy, **names).status_code == 200
+    (record,) = site.http.get("/selection", params={"asset_id": video["id"]}).json()
+    assert (record["doc"]["run"], record["doc"]["profile"]) == (names.get("run_id", ""), names.get("model_profile", ""))
+    assert found(site, video, "object.detection")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"policy": "pinned"},
+        {"policy": "pinned", "run_id": "job_nobody"},
+        {"policy": "profile", "model_profile": "lavish"},
+        {"policy": "latest", "model_profile": "fast"},
+    ],
+)
+def test_a_policy_that_cannot_hold_is_refused(put: Any, policy: dict[str, str]) -> None:
+    """API Service, selection policies: a run or a profile that does not exist is a bad request.
+
+    Where: surfaces/api/artifacts.py
+    """
+    assert put(**policy).status_code == 400
+
+
+def test_videos_have_their_path_hash_and_duration(site: Site, video: dict[str, Any], films: Path) -> None:
+    """Video Discovery Service: a video has its path, the hash of its content and its duration.
+
+    Where: index/port.py
+    """
+    assert Path(video["path"]).name == "seen.mp4"
+    assert len(video["sha256"]) == 64
+    assert video["duration_us"] > 9_000_000
+    assert site.http.get(f"/videos/{video['id']}", headers={"Accept": "application/json"}).json()["id"] == video["id"]

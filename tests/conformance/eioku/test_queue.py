@@ -1,0 +1,118 @@
+"""Redis: queues, job ids, payloads, and which worker takes what."""
+
+import json
+
+import pytest
+
+from rushes.domain.errors import Refused
+from rushes.domain.task_types import TASK_TYPES
+from rushes.jobs.control import Reconciler
+from rushes.library import Library
+from rushes.settings import load
+from tests.conformance.eioku.conftest import Bench
+
+
+@pytest.mark.parametrize("type", TASK_TYPES)
+def test_what_runs_a_model_is_in_the_gpu_queue(bench: Bench, type: str) -> None:
+    """Job Producer with GPU/CPU Routing: all six types of task go to gpu_jobs.
+
+    Where: stages/registry.py, transport/redis.py
+    """
+    assert bench.home.specs[TASK_TYPES[type][0]].lane == "gpu"
+
+
+def test_the_queues_are_named_as_in_the_document(bench: Bench) -> None:
+    """Job Producer: jobs wait in gpu_jobs and cpu_jobs under ml_{task_id}.
+
+    Where: transport/redis.py
+    """
+    bench.redis.flushdb()
+    job, _ = bench.planned("objects")
+    assert f"ml_{job.id}.objects.00000" in bench.redis.lrange("gpu_jobs", 0, -1)
+    other = bench.discover()
+    assert f"ml_{other.id}.probe" in bench.redis.lrange("cpu_jobs", 0, -1)
+
+
+def test_a_job_tells_what_it_is_about(bench: Bench) -> None:
+    """Data Flow, job payload: {task_id, task_type, video_id, video_path, config}.
+
+    Where: home.py
+    """
+    job, _ = bench.planned("objects")
+    payload = json.loads(bench.redis.get(f"job:ml_{job.id}.objects.00000"))
+    assert payload["task_id"] == f"{job.id}.objects.00000"
+    assert payload["task_type"] == "object_detection"
+    assert payload["video_id"] == json.loads(bench.home.ledger.job(job.id).facts)["video"]
+    assert payload["video_path"].endswith(job.name)
+    assert payload["config"]["frame_interval"] == 30
+
+
+@pytest.mark.parametrize(
+    ("mode", "lanes"), [("gpu", {"gpu"}), ("cpu", {"cpu"}), ("auto", {"cpu", "gpu"}), ("", {"cpu", "gpu"})]
+)
+def test_a_worker_takes_the_queues_of_its_mode(bench: Bench, mode: str, lanes: set[str]) -> None:
+    """arq Worker Configuration: GPU_MODE is gpu, cpu or auto, which is the default.
+
+    Where: home.py, settings.py
+    """
+    found = load(bench.home.folder, {"GPU_MODE": mode} if mode else {}).settings.lanes
+    with Library(bench.home.folder, options={"lanes": (found, "GPU_MODE")}) as library:
+        assert set(library.home.lanes) == lanes
+
+
+def test_another_mode_is_refused(bench: Bench) -> None:
+    """arq Worker Configuration: an invalid GPU_MODE is an error.
+
+    Where: home.py
+    """
+    with (
+        Library(bench.home.folder, options={"lanes": ("tpu", "GPU_MODE")}) as library,
+        pytest.raises(Refused, match="unknown lane"),
+    ):
+        _ = library.home.lanes
+
+
+def test_losing_redis_loses_no_work(bench: Bench) -> None:
+    """Failure Scenarios, Redis data loss: everything that waits is enqueued again from PostgreSQL.
+
+    Where: jobs/control.py
+    """
+    job = bench.discover()
+    bench.redis.flushdb()
+    assert f"ml_{job.id}.probe" not in bench.queued()
+    Reconciler(bench.home.ledger, bench.home.transport, bench.home.lane_of).sweep(10_000)
+    assert f"ml_{job.id}.probe" in bench.queued()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "setting"),
+    [
+        ("DATABASE_URL", "postgresql://eioku:x@db/eioku", "store"),
+        ("REDIS_URL", "redis://valkey:6379/0", "hints"),
+        ("ML_SERVICE_URL", "http://ml-service:8001", "inference_url"),
+        ("GPU_MODE", "cpu", "lanes"),
+        ("ARQ_MAX_JOBS", "8", "slots"),
+        ("ARQ_JOB_TIMEOUT", "900", "task_seconds"),
+        ("LOG_LEVEL", "DEBUG", "log_level"),
+        ("MODEL_CACHE_DIR", "/models", "models"),
+    ],
+)
+def test_the_variables_of_the_document_are_read(bench: Bench, name: str, value: str, setting: str) -> None:
+    """Environment Variables: those of API and worker are read under the document's names.
+
+    Where: settings.py
+    """
+    plain = bench.folder / "no settings"
+    plain.mkdir(exist_ok=True)
+    assert str(getattr(load(plain, {name: value}).settings, setting)).lower() == value.lower()
+
+
+@pytest.mark.parametrize(("setting", "value"), [("task_seconds", 1800)])
+def test_defaults_are_those_of_the_document(bench: Bench, setting: str, value: int) -> None:
+    """Environment Variables: a job times out after 1800 seconds.
+
+    Where: settings.py
+    """
+    plain = bench.folder / "no settings"
+    plain.mkdir(exist_ok=True)
+    assert getattr(load(plain, {}).settings, setting) == value
