@@ -17,7 +17,7 @@ from rushes.records.bucket import BucketRecords
 from rushes.records.port import Records
 from rushes.settings import Settings
 from rushes.transport.poll import Poll
-from rushes.transport.port import Transport
+from rushes.transport.port import Describe, Transport
 from rushes.wiring.setup import Setup
 
 
@@ -49,7 +49,7 @@ class BucketSetup(Setup):
         """SQLite beside this process."""
         return SqliteIndex(self._home / "index.sqlite")
 
-    def transport(self, _lanes: Sequence[str]) -> Transport:
+    def transport(self, _lanes: Sequence[str], _describe: Describe) -> Transport:
         """Looking again."""
         return Poll()
 
