@@ -80,6 +80,30 @@ class NotAllowed(Refused):
     exit_code = 4
 
 
+class ForgedToken(Refused):
+    """A task token that we did not sign, or that was changed since."""
+
+    hint = "Use the token as Dequeue answered it."
+
+
+class ExpiredToken(Refused):
+    """A task token whose time is over."""
+
+    hint = "Take the job again with Dequeue."
+
+
+class ForeignToken(Refused):
+    """A task token of another owner, queue or job."""
+
+    hint = "Use the token that was answered with this job."
+
+
+class StaleToken(Refused):
+    """A task token whose attempt does not count any more: it is done, was given back, or somebody else has it."""
+
+    hint = "Drop the work: whoever holds the job now does it."
+
+
 class OverLimit(Refused):
     """A limit was exceeded."""
 

@@ -25,6 +25,7 @@ STATUS: Mapping[type[RushesError], int] = {  # the first that fits, so the finer
     NotFound: 404,
     errors.NotAllowed: 403,
     errors.OverLimit: 413,
+    errors.StaleToken: 409,
     UploadBusy: 423,
     errors.Refused: 400,
     errors.SourceMissing: 409,
