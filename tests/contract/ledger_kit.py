@@ -124,6 +124,18 @@ def _bucket(backend: Backend) -> Handle:
     )
 
 
+def kill(ledger: BucketLedger) -> None:
+    """The process ends here: nothing is stored or released any more."""
+    films = ledger.films
+    films._over.set()
+    films._wake.set()
+    if films._thread:
+        films._thread.join()
+    for one in films:
+        one._close()
+    films._held.clear()
+
+
 OPEN: dict[str, Callable[[Backend], Handle]] = {"memory": _memory, "sqlite": _sqlite}
 OPEN["dynamodb"] = _dynamodb
 OPEN["bucket"] = _bucket

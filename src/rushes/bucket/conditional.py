@@ -4,15 +4,18 @@ import contextlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import ObjectStore
 
 from rushes.bucket.client import connect, translate_errors
 from rushes.bucket.location import BucketLocation
+from rushes.domain.errors import StoreAway
 from rushes.telemetry import effect
 
 _NONCE = "nonce"  # the label by which a writer recognises its own write when the answer was lost
+_TRIES = 5  # of a write that met another (409) and changed nothing
 _REFUSALS = (AlreadyExistsError, PreconditionError, FileNotFoundError)
 
 
@@ -57,19 +60,30 @@ class ConditionalBucket:
         A refusal of what we wrote ourselves, because its answer was lost on the way, is a success.
         """
         nonce = secrets.token_hex(8)
-        attributes = {**labels, _NONCE: nonce}
+        for _ in range(_TRIES):
+            etag = self._put(key, data, was, {**labels, _NONCE: nonce}, point)
+            if etag is not None:
+                return etag
+            there = self.get(key, body=False)
+            if there and there.labels.get(_NONCE) == nonce:
+                return there.etag
+            if (there.etag if there else "") != was:
+                return None
+        raise StoreAway(f"writing {key}: refused again and again, though nobody has changed it")
+
+    def _put(self, key: str, data: bytes, was: str, attributes: Mapping[str, str], point: str) -> str | None:
+        """None if it was refused: by its condition, or because two writes met."""
+        mode: Any = {"e_tag": was} if was else "create"
         with effect(point), translate_errors(f"writing {key}"):
             try:
-                if was:
-                    answer = self._store.put(key, data, mode={"e_tag": was}, attributes=attributes, use_multipart=False)
-                else:
-                    answer = self._store.put(key, data, mode="create", attributes=attributes, use_multipart=False)
-                return answer["e_tag"] or ""
+                return (
+                    self._store.put(key, data, mode=mode, attributes=dict(attributes), use_multipart=False)["e_tag"]
+                    or ""
+                )
             except _REFUSALS as e:
                 if "NoSuchBucket" in str(e):
                     raise
-        there = self.get(key, body=False)
-        return there.etag if there and there.labels.get(_NONCE) == nonce else None
+        return None
 
     def delete(self, key: str, point: str) -> None:
         """Delete it; no error if it is missing."""

@@ -81,7 +81,9 @@ class Film:
         for _ in range(_TRIES):
             make_private(self._folder)
             self._fetch()
-            self.ledger = FilmLedger(self._database, clock=clock, wall=wall, is_gone=is_gone, take_over=True)
+            self.ledger = FilmLedger(
+                self._database, clock=clock, wall=wall, host=me.host, boot=me.boot, is_gone=is_gone, take_over=True
+            )
             self.ledger.stamp(self.lock.token, me.id, self.lock.taken_from)
             self.touch()
             with contextlib.suppress(LeaseLost):

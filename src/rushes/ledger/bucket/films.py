@@ -149,15 +149,19 @@ class Films:
     def _start(self) -> None:
         with self.guard:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._store_changes, name="checkpoints", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
                 self._thread.start()
 
-    def _store_changes(self) -> None:
+    def store_changes(self) -> None:
+        """Store every film that was written in; what cannot be stored now is tried again."""
+        for film in self:
+            self._store(film)
+
+    def _run(self) -> None:
         while not self._over.is_set():
             self._wake.wait()
             self._wake.clear()
-            for film in self:
-                self._store(film)
+            self.store_changes()
             self._over.wait(STORE_SECONDS)
 
     def _store(self, film: Film) -> None:
