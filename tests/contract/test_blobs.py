@@ -436,6 +436,18 @@ def test_bytes_reach_the_disk_before_their_name_and_the_name_before_the_answer(
     folder.create("results/k", b"doc")
     assert events.index("sync file") < events.index("link")
     assert events[-1] == "sync folder"
+    events.clear()
+    assert folder.delete("results/k")
+    assert events == ["sync folder"], "what is gone stays gone"
+
+
+def test_folders_are_private_whatever_the_mask_of_the_process(folder: FolderBlobs, root: Path) -> None:
+    before = os.umask(0o277)
+    try:
+        folder.create("results/ab/k", b"doc")
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE((root / name).stat().st_mode) for name in ("results", "results/ab")] == [0o700, 0o700]
 
 
 def test_a_new_folder_reaches_the_disk_even_if_another_process_made_it(

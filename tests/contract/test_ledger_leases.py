@@ -533,3 +533,13 @@ def test_one_handle_serves_several_threads(ledger: Ledger) -> None:
     drain("last")
     assert len(got) == len(set(got)) == 41
     assert ledger.job(new.id).state is JobState.COMPLETED
+
+
+def test_a_failure_that_may_be_tried_again_soon_waits_all_the_same(
+    backend: Backend, ledger: Ledger, leased: Lease
+) -> None:
+    ledger.fail("w1", leased.task, leased.fence, BROKEN, 0.5)
+    assert claim(ledger, hinted=[leased.task]) == ()
+    backend.clock.advance(0.5)
+    worker(ledger)
+    assert leased.task in ledger.sweep().ready

@@ -1,6 +1,7 @@
 """What a request may ask for, and what is refused before anything is submitted."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from rushes.domain.video import Fingerprint
 from rushes.domain.worker import Incarnation
 from rushes.home import Home
 from rushes.index.deleted_jobs import DELETED
-from rushes.jobs.intake import LARGE, JobRequest, job_spec, take_in
+from rushes.jobs.intake import LARGE, JobRequest, job_spec, missing_models, take_in
 from rushes.jobs.maintenance.video_removal import retention_rules
 from rushes.sources.folder import fingerprint
 from rushes.sources.port import FoundFile
@@ -69,3 +70,22 @@ def test_what_was_deleted_is_taken_in_again_only_if_it_is_named(home: Home) -> N
     assert again.created
     assert again.job
     assert again.job.id != taken.job.id
+
+
+def test_a_stage_works_in_the_profile_that_was_asked_for_unless_its_own_options_say_another(home: Home) -> None:
+    stage = next(name for name, spec in home.specs.items() if "profile" in spec.options)
+    only = JobRequest(only=(stage,))
+    assert job_spec(home, FILM, only).options[stage]["profile"] == home.settings.profile
+    assert job_spec(home, FILM, replace(only, profile="fast")).options[stage]["profile"] == "fast"
+    own = replace(only, profile="fast", options={stage: {"profile": "high_quality"}})
+    assert job_spec(home, FILM, own).options[stage]["profile"] == "high_quality"
+
+
+def test_the_models_that_are_missing_are_those_of_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "no models"))
+    home = open_home(tmp_path / "home")
+    wanted = JobRequest(only=("transcribe",))
+    lacks = {profile: missing_models(home, replace(wanted, profile=profile)) for profile in ("fast", "high_quality")}
+    assert lacks["fast"] != lacks["high_quality"]
+    assert missing_models(home, wanted) == missing_models(home, replace(wanted, profile=home.settings.profile))
+    home.close()

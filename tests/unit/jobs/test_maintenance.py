@@ -1,6 +1,8 @@
 """Whose results gc clears and repair makes again, when several jobs share them; backups of what moves."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Draft, Finish, TaskState
 from rushes.home_folder import RESTORING
-from rushes.jobs.maintenance.backup import SEAL, BackupReport, copy
+from rushes.jobs.maintenance.backup import SEAL, BackupReport, backup, copy
 from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.restore import LEDGER, restore
 from rushes.jobs.maintenance.verify import Damage, find_missing, verify
@@ -302,3 +304,26 @@ def test_a_manifest_that_a_bucket_cannot_give_back_is_restored(world: World) -> 
     bucket.create(name, b"bit rot")
     assert copy(world.blobs, bucket).copied == 2
     assert read_document(bucket, name) == read_document(world.blobs, name)
+
+
+def test_a_backup_goes_into_an_empty_folder_or_over_an_earlier_one_alone(world: World, tmp_path: Path) -> None:
+    world.result("aa-clip")
+    home, to, target = tmp_path / "home", tmp_path / "to", MemoryBlobs()
+    home.mkdir()
+
+    def copied() -> int:
+        return backup(home, world.blobs, to, {}, lambda _: target).copied
+
+    assert [copied(), copied()] == [2, 0]
+    assert (to / SEAL).exists()
+    (to / SEAL).unlink()
+    (to / "films").mkdir()
+    with pytest.raises(Refused, match="not empty and not a backup"):
+        copied()
+
+
+def test_a_job_may_be_forgotten_when_its_days_are_over_to_the_second(world: World) -> None:
+    job, rules = world.submit("a", "aa-clip"), replace(RULES, jobs_days=30)
+    ended = datetime.fromisoformat(world.ledger.job(job).finished_at or "")
+    for late, over in ((timedelta(days=30), True), (timedelta(days=30, seconds=-1), False)):
+        assert rules.is_over(world.ledger.job(job), ended + late) is over

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rushes.domain.errors import BadMedia
-from rushes.media.clips.clip import cut_clip
+from rushes.media.clips.clip import _span, cut_clip
 from rushes.media.reading.probe import probe
 from tests.unit.media.test_audio import clicks
 from tests.unit.media_files import Film, cfr, decoded, make, plain, vfr
@@ -128,3 +128,13 @@ def test_a_damaged_picture_is_hidden_and_told(tmp_path: Path) -> None:
     made = cut_clip(path, facts, Fraction(1, 2), Fraction(3), tmp_path / "c.mp4", lambda _: None, smart=False)
     assert made.hidden
     assert made.frames >= 61
+
+
+def test_a_range_that_ends_where_the_film_begins_has_no_frame(tmp_path: Path) -> None:
+    track = probe(make(tmp_path / "a.mp4", Film(cfr(1)))).video
+    assert track is not None
+    begin, end = track.start * track.base, track.end * track.base
+    for span in ((begin - 1, begin), (end, end + 1)):
+        with pytest.raises(BadMedia, match="no frame"):
+            _span(track, *span)
+    assert _span(track, begin - 1, begin + track.base).start == track.start

@@ -14,6 +14,7 @@ from rushes.engines.models.vision import gives_inverse
 from rushes.media.stereo.depth import (
     DepthEntry,
     DepthWriter,
+    Grade,
     GradeOptions,
     TemporalDepth,
     grade_shot,
@@ -117,3 +118,8 @@ def test_depth_changes_smoothly_within_a_shot_and_at_once_at_a_cut() -> None:
     assert steps[:33].max() < 0.6 * (levels[15] - levels[5])
     assert levels[34] == levels[30 + 3]  # nothing of the next shot
     assert len(set(levels[35:])) == 1
+
+
+def test_the_last_map_is_that_of_the_last_shot_though_another_shot_has_one_before() -> None:
+    film = TemporalDepth([depth(0, 0, 1), depth(100, 0, 1)], lambda _: np.zeros((2, 2), np.uint16), TENTH)
+    assert [*film._weights(60, Grade(50, 200, 0.0, 1.0, 1.0, 0.0))] == [1]

@@ -1,11 +1,14 @@
 import hashlib
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import av
 import numpy as np
@@ -16,7 +19,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.media.developing.cut_metrics import CutMetrics, CutMetricsRecorder, join_metrics
 from rushes.media.developing.frame_pack import FramePackWriter, PackIndex, read_frame
-from rushes.media.developing.hls import SegmentIndex
+from rushes.media.developing.hls import SegmentIndex, peak_bandwidth
 from rushes.media.developing.proxy import ProxyWriter
 from rushes.media.developing.trickplay import choose_poster
 from rushes.media.reading.frames import develop
@@ -337,3 +340,19 @@ def test_the_poster_is_neither_black_nor_blurred(tmp_path: Path) -> None:
     assert chosen
     assert chosen[0] == 1
     assert choose_poster([]) is None
+
+
+def test_the_heaviest_second_says_how_much_a_player_must_load() -> None:
+    segments = [SimpleNamespace(length=1000, duration=n * 90000) for n in (2, 4, 0)]
+    part = SimpleNamespace(layout=SimpleNamespace(base=Fraction(1, 90000), segments=segments))
+    assert peak_bandwidth(cast(Any, [part])) == 4001
+    assert peak_bandwidth([]) == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "packets", "at"),
+    [([0, 300], 0, 0), ([0, 300], 1, 100), ([0, 300, 600], 2, 200), ([7], 0, 7), ([7], 1, 7)],
+)
+def test_packets_are_decoded_within_the_time_of_the_first_picture(times: list[int], packets: int, at: int) -> None:
+    writer = SimpleNamespace(_packets=packets, _times=deque(times))
+    assert ProxyWriter._decoded_at(cast(Any, writer)) == at

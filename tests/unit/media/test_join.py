@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from rushes.domain.errors import TryAgain
+from rushes.domain.video import AudioTrack
 from rushes.media.joining import join as joining
-from rushes.media.joining.packets import copied_packets, plain_text, to_mov_text
+from rushes.media.joining.packets import copied_packets, encoded_packets, plain_text, to_mov_text
 from rushes.media.reading.audio import Resampler
 from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass
 from rushes.media.subtitles import Cue
@@ -141,3 +142,12 @@ def test_lines_stand_below_in_the_middle_of_each_view() -> None:
     assert "\\pos(1440,1020)" in beside[1]
     assert "\\pos(960,1020)" in above[0]
     assert "\\pos(960,2100)" in above[1]
+
+
+def test_a_stream_keeps_its_language_and_none_of_its_other_tags(tmp_path: Path) -> None:
+    assert joining._language({"language": "deu", "title": "by somebody"}) == {"language": "deu"}
+    for language in ("deu", ""):
+        track = AudioTrack(1, "pcm_s16le", 48000, 2, Fraction(1, 48000), 0, 48000, language)
+        with av.open(str(tmp_path / f"{language}.mp4"), "w") as film:
+            encoded_packets(film, tmp_path / "never opened", track, Fraction(0))
+            assert film.streams.audio[0].metadata.get("language", "") == language

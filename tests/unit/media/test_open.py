@@ -5,13 +5,15 @@ import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import av
 import pytest
 
 import rushes
 from rushes.domain.errors import BadMedia, SourceMissing
-from rushes.media.open import FORMATS, Limits, open_footage
+from rushes.media.open import FORMATS, Limits, _check_counts, open_footage
 from rushes.media.reading.probe import hash_file, probe
 from tests.unit.media_files import Film, make, plain
 
@@ -199,3 +201,22 @@ def test_the_hash_is_of_all_bytes_and_tells_how_far_it_is(tmp_path: Path) -> Non
     assert (sha, size) == (hashlib.sha256(path.read_bytes()).hexdigest(), 3_000_000)
     assert told == sorted(told)
     assert told[-1] == 1
+
+
+@pytest.mark.parametrize("tags", [0, 5])
+def test_a_film_may_have_four_times_the_streams_that_are_read(tags: int) -> None:
+    limits, stream = Limits(streams=3, tags=5), SimpleNamespace(metadata=dict.fromkeys(map(str, range(tags))))
+
+    def check(streams: int) -> None:
+        container = SimpleNamespace(streams=[stream] * streams, metadata={})
+        _check_counts(cast(av.container.InputContainer, container), "a film", limits)
+
+    check(12)
+    with pytest.raises(BadMedia, match="13 streams, over the limit of 12"):
+        check(13)
+
+
+def test_a_film_with_too_many_tags_is_refused() -> None:
+    film = SimpleNamespace(streams=[SimpleNamespace(metadata={"a": "", "b": ""})], metadata={})
+    with pytest.raises(BadMedia, match="2 tags, over the limit of 1"):
+        _check_counts(cast(av.container.InputContainer, film), "a film", Limits(tags=1))

@@ -136,3 +136,9 @@ def test_sets_of_parameters_keep_apart(tmp_path: Path) -> None:
     assert mine.free_id() == 31
     both = ParameterSets.of(mine.header(other))
     assert (both.sps, both.pps) == ((*mine.sps, *other.sps), (*mine.pps, *other.pps))
+
+
+def test_an_id_of_parameters_that_the_film_uses_is_not_taken_again() -> None:
+    last = b"\x68\x04\x00"  # a picture parameter set with id 31
+    assert ParameterSets((), ()).free_id() == 31
+    assert ParameterSets((), (last,)).free_id() == 30

@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rushes.media.stereo.depth import Grade
+from rushes.media.stereo.frame_packing import _whole_chroma
 from rushes.media.stereo.warp import (
     SUBPIXELS,
     Disparity,
@@ -117,3 +118,8 @@ def test_strength_and_convergence_are_per_cent_of_the_width() -> None:
     # 2 % of 800 pixels between far and near, shared by two eyes; far lies 0.5 % behind the screen
     assert shift[:, 0].tolist() == [-2 * SUBPIXELS] * 216
     assert shift[:, -1].tolist() == [6 * SUBPIXELS] * 216
+
+
+@pytest.mark.parametrize(("length", "views", "side"), [(101, 1, 101), (101, 2, 100), (102, 2, 104), (1, 2, 4)])
+def test_a_side_that_is_halved_has_whole_pixels_of_colour(length: int, views: int, side: int) -> None:
+    assert _whole_chroma(length, views) == side

@@ -1,4 +1,5 @@
 import tempfile
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from rushes.media.developing.frame_pack import FramePackWriter, read_frame
 from rushes.media.developing.proxy import ProxyWriter
 from rushes.media.reading.frames import develop
 from rushes.media.reading.probe import probe
-from rushes.media.reading.scaling import ToneMapper
+from rushes.media.reading.scaling import Light, ToneMapper, _hlg_eotf, _pq_eotf
 
 PQ, HLG = 16, 18
 LEVELS = (0.0, 0.25, 0.58, 0.75)  # coded light; 0.58 is paper white in PQ, 0.75 in HLG
@@ -80,3 +81,21 @@ def test_a_folder_with_an_odd_name_and_a_film_that_changes_its_coding(
     alone = [ToneMapper((160, 90), "rgb24").map(frame).to_ndarray() for frame in (*frames, *frames)]
     assert all(np.array_equal(a, b) for a, b in zip(together, alone, strict=True))
     assert not np.array_equal(alone[0], alone[1])
+
+
+@pytest.mark.parametrize(
+    ("light", "coded", "candela"),
+    [
+        (_hlg_eotf, 1.0, 1000.0),
+        (_hlg_eotf, 0.75, 203.0),
+        (_hlg_eotf, 0.5, 1000 * (1 / 12) ** 1.2),
+        (_hlg_eotf, 0.0, 0.0),
+        (_pq_eotf, 1.0, 10_000.0),
+        (_pq_eotf, 0.58, 201.7),
+        (_pq_eotf, 0.0, 0.0),
+    ],
+)
+def test_coded_light_is_as_bright_as_the_standards_say(
+    light: Callable[[Light], Light], coded: float, candela: float
+) -> None:
+    assert light(np.full((1, 3), coded))[0].tolist() == pytest.approx([candela] * 3, rel=2e-3, abs=1e-9)

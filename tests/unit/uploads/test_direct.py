@@ -1,5 +1,6 @@
 """Films straight to the bucket: what a bucket is asked when it is done already."""
 
+import pytest
 from botocore.stub import Stubber  # type: ignore[import-untyped]
 
 from rushes.blobs.port import ByteRange
@@ -24,3 +25,12 @@ def test_a_film_that_is_whole_already_is_found_and_not_completed_again() -> None
         amazon.add_client_error("list_parts", "NoSuchUpload", http_status_code=404)
         found = DirectUpload(bucket, Whole(), "input/job/source.mp4", "id", len(HEAD), 16 << 20).complete("")
     assert found == ("etag", "")
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint", "style"),
+    [("films", "", "virtual"), ("films", "http://127.0.0.1:1", "path"), ("films.of.ann", "", "path")],
+)
+def test_a_bucket_is_named_in_the_path_where_it_cannot_be_in_the_host(bucket: str, endpoint: str, style: str) -> None:
+    client = S3Multipart(BucketLocation(bucket))._connected(endpoint, "k", "s")
+    assert client.meta.config.s3["addressing_style"] == style
