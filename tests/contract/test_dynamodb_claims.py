@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.task import Lease, TaskState, Verdict
 from rushes.ledger.dynamodb import DynamoLedger
-from rushes.ledger.dynamodb.rows import TOMBSTONE_SECONDS
-from rushes.ledger.dynamodb.store import Heartbeats
+from rushes.ledger.dynamodb.rows import TOMBSTONE_SECONDS, JobRow
+from rushes.ledger.dynamodb.store import Heartbeats, Store
 from rushes.ledger.dynamodb.sweep import STRAYS_SECONDS
 
 pytestmark = pytest.mark.skipif(aws_kit.MOTO, reason="moto: no PartiQL: claims are sent one by one here")
@@ -64,6 +65,25 @@ def holders(ledger: DynamoLedger) -> list[str | None]:
 def first_time(do: Callable[[], object]) -> Callable[..., None]:
     left = [do]
     return lambda **_: (left.pop()(), None)[1] if left else None
+
+
+def test_who_has_seen_nothing_of_a_job_claims_its_tasks(others: DynamoLedger) -> None:
+    worker(others, "w2")
+    assert names(claim(others, "w2", 4)) == [(draft.id, 1) for draft in PLAN[:4]]
+    assert {*others.job_rows([NEW.id, "job_none"], 30.0)} == {NEW.id}
+
+
+def test_tasks_of_a_job_that_was_stopped_a_moment_ago_are_not_leased(
+    ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Store.job_rows
+
+    def stopped(store: Store, *asked: Any) -> dict[str, JobRow]:
+        return {id: replace(row, paused=1) for id, row in rows(store, *asked).items()}
+
+    monkeypatch.setattr(Store, "job_rows", stopped)
+    assert claim(ledger, n=4) == ()
+    assert holders(ledger) == [None] * 4
 
 
 # What was claimed and not handed out

@@ -77,3 +77,10 @@ def test_a_query_that_is_cut_short_looks_for_no_beginnings() -> None:
     (clause,) = parse(f'{long} "one two*"').clauses
     last = clause.groups[-1][-1]
     assert (last.words, last.prefix) == (("one",), False)
+
+
+def test_a_term_that_is_cut_short_keeps_its_kind_and_one_of_which_nothing_is_left_has_none() -> None:
+    long = " ".join(f"word{n}" for n in range(MAX_WORDS - 1))
+    (clause,) = parse(f'{long} object:"one two" object:car').clauses
+    assert clause.groups[-1][-1].words == ("one",)
+    assert clause.groups[-1][-1].kinds == ("object",)

@@ -270,6 +270,22 @@ def test_only_what_is_new_is_read(studio: Studio, monkeypatch: pytest.MonkeyPatc
     assert studio.said() == ["word one", "word two"]
 
 
+def test_a_job_that_was_deleted_or_is_gone_meanwhile_is_not_taken_in(studio: Studio) -> None:
+    studio.open("job_a", 1)
+    studio.chunk("job_a", 0, line("hello", 1))
+    studio.records.put(DELETED, "anna", "v", {"jobs": ["job_a"], "originals": False, "over": True})
+    studio.index.apply(CursorMove("ledger", studio.index.cursor("ledger"), ["job_none"]))
+    assert studio.follower.catch_up() == 2
+    assert studio.index.catalog("anna") == ()
+    assert not studio.index.backlog(10).jobs
+
+
+def test_people_whose_faces_have_changed_are_grouped_by_the_next_look(studio: Studio) -> None:
+    studio.follower._people.mark_stale("anna")
+    studio.follower.catch_up()
+    assert studio.index.cursor("people") == "[]"
+
+
 def test_names_that_people_gave_are_followed(studio: Studio) -> None:
     studio.records.put(NAME, "anna", "v", {"name": "Holiday"})
     studio.open("job_a")

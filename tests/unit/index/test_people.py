@@ -13,7 +13,7 @@ from rushes.domain.span import Span
 from rushes.engines.models.vision import pack_embeddings
 from rushes.index.changes import Track
 from rushes.index.people import FaceLabel, Person
-from rushes.index.people.face_clustering import is_clear, persons, tracks_of, with_embeddings
+from rushes.index.people.face_clustering import _covers, _overlap, is_clear, persons, tracks_of, with_embeddings
 
 BOX = (0.4, 0.2, 0.1, 0.2)
 
@@ -137,3 +137,20 @@ def test_what_cannot_be_recognised_joins_no_group(bad: dict[str, float]) -> None
 
 def test_a_face_without_measures_of_its_quality_joins_no_group() -> None:
     assert not is_clear(Observation("face", Span(0, 1, Fraction(1)), "", 0.9, box=BOX, extra={"row": 0}))
+
+
+@pytest.mark.parametrize(
+    ("start_us", "end_us", "covers"), [(5, 5, 1.0), (5, 9, 1.0), (6, 9, 0.0), (0, 5, 0.0), (0, 6, 1.0)]
+)
+def test_a_label_of_one_moment_is_for_who_is_seen_then(start_us: int, end_us: int, covers: float) -> None:
+    assert _covers(FaceLabel("v", 5, 5, None), start_us, end_us, BOX) == covers
+
+
+@pytest.mark.parametrize(
+    ("other", "share"),
+    [((0, 0, 2, 2), 1.0), ((1, 0, 2, 2), 1 / 3), ((1, 1, 2, 2), 1 / 7), ((3, 0, 2, 2), 0.0), ((0, 3, 2, 2), 0.0)],
+)
+def test_boxes_are_alike_by_what_they_share_of_what_they_cover(
+    other: tuple[float, float, float, float], share: float
+) -> None:
+    assert _overlap((0, 0, 2, 2), other) == pytest.approx(share)

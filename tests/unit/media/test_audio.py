@@ -177,3 +177,11 @@ def test_a_frame_that_reaches_the_end_is_cut_in_fractions() -> None:
     frame.pts = 1024
     assert not clock.takes(frame)
     assert clock.clock() == Fraction(1024, 48000)
+
+
+def test_the_rate_of_every_frame_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rates = clicks(tmp_path / "x.mkv", 48000, [], 4096), list[int]()
+    monkeypatch.setattr("rushes.media.reading.audio.check_rate", rates.append)
+    extracted(path, tmp_path)
+    assert len(rates) >= 4
+    assert {*rates} == {48000}

@@ -12,8 +12,17 @@ import pytest
 from rushes.domain.errors import TryAgain
 from rushes.domain.video import AudioTrack
 from rushes.media.joining import join as joining
-from rushes.media.joining.packets import copied_packets, encoded_packets, plain_text, to_mov_text
+from rushes.media.joining.packets import (
+    PieceFile,
+    add_video_stream,
+    copied_packets,
+    encoded_packets,
+    plain_text,
+    to_mov_text,
+    video_packets,
+)
 from rushes.media.reading.audio import Resampler
+from rushes.media.reading.probe import probe
 from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass
 from rushes.media.subtitles import Cue
 from tests.unit.film_work import room_for_one
@@ -151,3 +160,14 @@ def test_a_stream_keeps_its_language_and_none_of_its_other_tags(tmp_path: Path) 
         with av.open(str(tmp_path / f"{language}.mp4"), "w") as film:
             encoded_packets(film, tmp_path / "never opened", track, Fraction(0))
             assert film.streams.audio[0].metadata.get("language", "") == language
+
+
+def test_the_last_picture_lasts_until_the_end_of_the_film(tmp_path: Path) -> None:
+    piece = make(tmp_path / "x.mp4", Film(cfr(2)))
+    track = probe(piece).video
+    assert track is not None
+    with av.open(str(tmp_path / "film.mp4"), "w") as film:
+        stream = add_video_stream(film, piece, "")
+        parts = [PieceFile(piece, track.start, track.end)]
+        packets = list(video_packets(parts, stream, track.base, Fraction(0), track.base.denominator))
+    assert packets[-1].duration == pytest.approx(1 / 25 / track.base, rel=0.5)

@@ -142,3 +142,9 @@ def test_an_id_of_parameters_that_the_film_uses_is_not_taken_again() -> None:
     last = b"\x68\x04\x00"  # a picture parameter set with id 31
     assert ParameterSets((), ()).free_id() == 31
     assert ParameterSets((), (last,)).free_id() == 30
+
+
+def test_a_clip_that_is_copied_tells_how_far_it_is(tmp_path: Path) -> None:
+    path, told = make(tmp_path / "x.mp4", PLAIN), list[float]()
+    cut_clip(path, probe(path), Fraction(1), Fraction(3), tmp_path / "clip.mp4", told.append)
+    assert len([share for share in told if 0 < share < 1]) > 40

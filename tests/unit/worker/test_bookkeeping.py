@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from rushes.domain.errors import LeaseLost, NoRoom, StoreAway
+from rushes.domain.errors import DamagedBlob, LeaseLost, NeverWorks, NoRoom, StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.result import Result
 from rushes.domain.task import Failure, Finish, Lease, TaskState, Verdict
@@ -149,3 +150,23 @@ def test_a_plan_is_not_opened_for_a_lease_that_is_over(tmp_path: Path) -> None:
     shell.state = holding(lease)
     shell._open(entry)
     assert (opened, bench.task(lease.task).state) == ([lease.fence], TaskState.DONE)
+
+
+@pytest.mark.parametrize(
+    ("error", "soonest"), [(DamagedBlob("rot"), 0.0), (RuntimeError("a bug"), 1.0), (NeverWorks("never"), None)]
+)
+def test_an_outcome_that_cannot_be_written_is_tried_again_at_once_only_if_a_file_was_damaged(
+    error: Exception, soonest: float | None
+) -> None:
+    written: list[float | None] = []
+    outbox = SimpleNamespace(_write=lambda _worker, _entry, _failure, delay: written.append(delay))
+    entry = cast(c.Complete, SimpleNamespace(lease=SimpleNamespace(failures=0)))
+    Outbox._fail(cast(Outbox, outbox), "w1", entry, error)
+    (delay,) = written
+    assert delay == soonest if not soonest else (delay or 0.0) >= soonest
+
+
+def test_a_worker_wakes_when_the_time_of_a_task_is_over() -> None:
+    state, _ = core.step(core.begin(Limits(1, task_seconds=5.0)), inputs.Tick(), 100.0)
+    state, _ = core.step(state, inputs.Claimed(("cpu",), (OLD,), 1), 100.0)
+    assert 100.0 < state.wake_at() <= 105.0

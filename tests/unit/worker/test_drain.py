@@ -3,9 +3,11 @@
 import signal
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from rushes.worker import drain
 from rushes.worker.drain import NOTICE_SECONDS, SpotNotice, notices, signals
 from tests.metadata_kit import NOTICE, Metadata, metadata_service
 
@@ -78,3 +80,37 @@ def test_signals_are_heard_and_handed_back() -> None:
         signal.raise_signal(signal.SIGINT)
     assert told == [signal.SIGTERM, signal.SIGINT]
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_service_that_is_away_is_told_once_each_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[OSError | tuple[int, bytes]] = [OSError("away"), OSError("away"), (404, b""), OSError("away again")]
+
+    def ask(*_: object) -> tuple[int, bytes]:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    watch = SpotNotice("http://127.0.0.1:1")
+    monkeypatch.setattr(watch, "_get", ask)
+    with caplog.at_level("WARNING"):
+        assert [watch.look() for _ in range(4)] == [""] * 4
+    assert len(caplog.records) == 2
+
+
+def test_between_two_looks_there_is_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, waited = list[float | None](), threading.Event()
+
+    class Recorded(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            waited.set()
+            return super().wait(timeout)
+
+    monkeypatch.setattr(drain, "threading", SimpleNamespace(Event=Recorded, Thread=threading.Thread))
+    monkeypatch.setattr(SpotNotice, "look", lambda _: "")
+    with notices("http://127.0.0.1:1", lambda *_: None, every=60.0):
+        assert waited.wait(60.0), "it looks again and again"
+    assert waits == [60.0]

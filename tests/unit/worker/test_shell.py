@@ -487,3 +487,15 @@ def test_an_outage_of_the_store_is_no_bug(tmp_path: Path, caplog: pytest.LogCapt
     (warning,) = [r for r in caplog.records if "does not answer" in r.message]
     assert (warning.levelname, warning.exc_info) == ("WARNING", None)
     assert not shell.bugs.counts
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_what_one_page_of_a_sweep_leaves_is_swept_at_once(
+    more: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, again = Bench(tmp_path).worker(), list[bool]()
+    swept = SimpleNamespace(ready=(), next_due=None, quiet=True)
+    monkeypatch.setattr(shell, "sweep_page", lambda *_: (swept, more))
+    monkeypatch.setattr(worker, "_sweep", lambda: again.append(True))
+    worker._sweep_page()
+    assert again == [True] * more

@@ -1,10 +1,12 @@
 """A slot looks whether its result is there: sound ones are adopted, and only what is damaged still is taken away."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from rushes.blobs.documents import read_document
+from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.port import ByteRange
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance
@@ -81,3 +83,16 @@ def test_a_slot_that_slept_leaves_the_manifest_that_others_wrote() -> None:
     blobs.create(NAME, b"no manifest")
     assert _adopt(blobs, "me", "k") is None
     assert _adopt(blobs, "me", "k")
+
+
+def test_a_damaged_file_of_a_result_is_kept_where_nobody_takes_it_for_a_sound_one(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path)
+    blob = blobs.put("me", b"data")
+    made = Manifest("k", "film", (Artifact("f", blob.sha256, blob.size, "v"),), origin(1))
+    blobs.create(NAME, made.to_bytes())
+    path = blobs.local("me", blob.sha256)
+    path.chmod(0o600)
+    path.write_bytes(b"rot!")
+    assert _adopt(blobs, "me", "k") is None
+    assert blobs.stat("me", blob.sha256) is None
+    assert read_document(blobs, NAME) is None
