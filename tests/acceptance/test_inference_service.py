@@ -5,11 +5,17 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.core.result import Ok
+from schemathesis.generation import GenerationMode
 
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
@@ -226,3 +232,37 @@ def test_bad_requests_are_the_callers_fault(service: str, footage: Path) -> None
 
 def test_pages_of_other_sites_may_not_ask(service: str) -> None:
     assert ask(service, "GET", "/health", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+
+
+def test_whatever_is_sent_by_the_contract_and_against_it_no_answer_is_a_500(service: str) -> None:
+    answers: Counter[int] = Counter()
+    contract = schemathesis.openapi.from_url(f"{service}/openapi.json")
+    found = [found.ok() for found in contract.get_all_operations() if isinstance(found, Ok)]
+    assert len(found) == 10
+    for operation in found:
+        raw = operation.definition.raw
+        modes = list(GenerationMode) if raw.get("parameters") or raw.get("requestBody") else [GenerationMode.POSITIVE]
+        for mode in modes:
+            with suppress(Unsatisfiable):  # every text is right
+                _cases(operation, mode, 38)(service, answers)
+    assert sum(answers.values()) >= 500
+    assert answers.keys() <= {200, 400, 403, 404, 405, 413, 415}, answers
+
+
+def _cases(operation: Any, mode: GenerationMode, count: int) -> Callable[[str, Counter[int]], None]:
+    def tried(service: str, answers: Counter[int]) -> None:
+        @seed(1)
+        @settings(
+            max_examples=count,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def go(case: Any) -> None:
+            answers[case.call(base_url=service).status_code] += 1
+
+        go()
+
+    return tried

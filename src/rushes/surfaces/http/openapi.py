@@ -28,7 +28,11 @@ PROBLEM = {
     },
 }
 ANSWER = {"description": "Not possible", "content": {TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-TOKEN = {"type": "http", "scheme": "bearer", "description": "RUSHES_TOKEN; where the door is open, none is needed"}
+TOKEN: dict[str, Any] = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "RUSHES_TOKEN; where the door is open, none is needed",
+}
 
 
 class DescribedApp(FastAPI):
@@ -70,7 +74,7 @@ def _complete(doc: dict[str, Any]) -> None:
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own, which we never answer with
         parts["schemas"].pop(name, None)
     parts["schemas"]["Problem"] = PROBLEM
-    parts["securitySchemes"] = {"token": TOKEN}
+    parts["securitySchemes"] = {"token": dict(TOKEN)}
     doc["security"] = [{}, {"token": []}]
     for operations in doc["paths"].values():
         for operation in operations.values():

@@ -1,6 +1,7 @@
 """The inference service as an application: health, calls, metrics."""
 
 import secrets
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -10,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rushes.library import version
 from rushes.library.inference import Films, InferenceService
 from rushes.settings import Settings
+from rushes.surfaces.http.openapi import DescribedApp
 from rushes.surfaces.http.problems import problem
 from rushes.surfaces.ml import calls, infer
 from rushes.surfaces.ml.metrics import exposition
@@ -19,11 +21,12 @@ from rushes.surfaces.ml.turns import Turns
 
 OPEN = ("/health", "/ping")  # for load balancers, which have no token
 SAME_SITE = ("none", "same-origin")
+FAILURES = {"400": "Invalid request", "429": "Too many callers: see Retry-After", "500": "Inference error"}
 
 
 def create(service: InferenceService, settings: Settings) -> FastAPI:
     """The application of a service that has been started."""
-    app = FastAPI(
+    app = MlApp(
         title="rushes ML service",
         version=version(),
         summary="Stateless inference for video analysis.",
@@ -59,6 +62,22 @@ async def ping(request: Request, response: Response) -> dict[str, str]:
 async def metrics(request: Request) -> PlainTextResponse:
     """Counters in the format of Prometheus."""
     return PlainTextResponse(exposition(request.app.state.service), media_type="text/plain; version=0.0.4")
+
+
+class MlApp(DescribedApp):
+    """An application whose description says who may ask and what may go wrong."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The contract, as it stands in openapi/ml.yaml."""
+        doc = super().openapi()
+        doc["components"]["securitySchemes"]["token"]["description"] = "RUSHES_INFERENCE_TOKEN of the service, if set"
+        for path, operations in doc["paths"].items():
+            for operation in operations.values() if path.startswith(("/infer", "/v1")) else ():
+                told = operation["responses"]["default"]["content"]
+                operation["responses"] |= {
+                    code: {"description": why, "content": told} for code, why in FAILURES.items()
+                }
+        return doc
 
 
 class TokenMiddleware:

@@ -20,7 +20,9 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/v1", tags=["calls"])
 
 
-@router.post("/{capability}", response_class=Response, openapi_extra={"requestBody": _BODY}, responses=_ANSWER)
+@router.post(
+    "/{capability}", name="callModels", response_class=Response, openapi_extra={"requestBody": _BODY}, responses=_ANSWER
+)
 async def call(request: Request, capability: Capability) -> Response:
     """Ask the models about pictures, sound or sentences.
 
