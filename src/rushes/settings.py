@@ -135,6 +135,8 @@ class Settings:
     inference_max_in_flight: int = _field(
         "questions to inference services at a time, of one worker", 5, "INFERENCE_MAX_IN_FLIGHT", least=1
     )
+    device: str = _field("where rushes ml runs models: auto (a GPU if there is one), cpu, cuda or cuda:N", "auto")
+    require_gpu: bool = _field("rushes ml does not start without a GPU", False, "REQUIRE_GPU")  # noqa: FBT003 - aliases follow it
     ml_models: str = _field("models that rushes ml loads at its start, comma separated (empty = all)", "")
     gpu_concurrency: int = _field("models that rushes ml uses at the same time", 2, "GPU_CONCURRENCY", least=1)
     inference_queue: int = _field("callers that rushes ml lets in; it answers 429 to the others", 64, least=1)

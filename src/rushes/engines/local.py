@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushes.domain.errors import ModelMissing
+from rushes.engines.devices import CPU, Compute
 from rushes.engines.images import pixels
 from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.models.store import ModelStore
@@ -25,10 +26,10 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_
 class LocalEngine:
     """Inference in this process, one call of a model at a time. The number of threads changes only the speed."""
 
-    def __init__(self, store: ModelStore, threads: int = 1, idle_seconds: float = 300.0) -> None:
+    def __init__(self, store: ModelStore, threads: int = 1, idle_seconds: float = 300.0, device: str = CPU) -> None:
         """Models are unloaded after so many idle seconds; 0: never."""
         self._store = store
-        self._threads = max(1, threads)
+        self._compute = Compute(max(1, threads), device)
         self._idle = idle_seconds
         self._warm: dict[str, tuple[Any, threading.Lock]] = {}
         self._lock = threading.Lock()
@@ -110,7 +111,7 @@ class LocalEngine:
             self._timer.cancel()
         if model not in self._warm:
             code, begun = self._import(room), time.monotonic()
-            net = getattr(code, name)(self._store.checked(model), self._threads)
+            net = getattr(code, name)(self._store.checked(model), self._compute)
             self._warm[model] = net, threading.Lock()
             self.loading += time.monotonic() - begun
         return self._warm[model]

@@ -9,6 +9,7 @@ from faster_whisper import WhisperModel
 from faster_whisper.audio import pad_or_trim
 from faster_whisper.vad import VadOptions, get_speech_timestamps
 
+from rushes.engines.devices import Compute, whisper_options
 from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, Transcription, Word
 
 _VAD_OPTIONS = VadOptions(min_silence_duration_ms=300, min_speech_duration_ms=100, speech_pad_ms=0)
@@ -24,9 +25,13 @@ _THRESHOLDS = ("compression_ratio_threshold", "log_prob_threshold", "no_speech_t
 class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
     """A loaded model. It keeps its last encoding, which language detection and repeated decoding share."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, compute: Compute) -> None:
         super().__init__(
-            str(folder), device="cpu", compute_type="int8", cpu_threads=threads, num_workers=1, local_files_only=True
+            str(folder),
+            **whisper_options(compute),
+            cpu_threads=compute.threads,
+            num_workers=1,
+            local_files_only=True,
         )
         self._encoded: tuple[Any, Any] | None = None
         self._full = False

@@ -50,12 +50,12 @@ def slot_engines(store: ModelStore, threads: int) -> Mapping[str, Callable[[], E
     return {LOCAL: local, STUB: stub}
 
 
-def service_engine(s: Settings, threads: int) -> tuple[ModelStore, Engine]:
+def service_engine(s: Settings, threads: int, device: str) -> tuple[ModelStore, Engine]:
     """The models of an inference service and their engine, which keeps what it has loaded."""
     from rushes.engines.local import LocalEngine
 
     store = _store(s)
-    return store, LocalEngine(store, threads, idle_seconds=0)
+    return store, LocalEngine(store, threads, idle_seconds=0, device=device)
 
 
 def _store(s: Settings) -> ModelStore:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-QUESTIONS = {  # by the document: operation, fields with their defaults (... if required), fields of the answer
+QUESTIONS: dict[
+    str, tuple[str, dict[str, Any], set[str]]
+] = {  # by the document: operation, fields with their defaults (... if required), fields of the answer
     "objects": (
         "detectObjects",
         {

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rushes.engines.devices import Compute
 from rushes.engines.images import Floats, nchw, resize
 from rushes.engines.nets.onnx import Onnx
 from rushes.engines.port import Picture
@@ -16,9 +17,9 @@ _UNNORMALISED = "fastdepth"  # takes RGB from 0 to 1; all others take it normali
 class DepthNet:
     """Runs a net on the whole picture, squeezed into its input size."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, compute: Compute) -> None:
         file = next(iter(sorted(folder.glob("*.onnx"))))
-        self._net = Onnx(file, threads)
+        self._net = Onnx(file, compute)
         self._normalised = not folder.name.startswith(_UNNORMALISED)
         height, width = self._net.shape[2:4]
         self._size = tuple(n if isinstance(n, int) else _SIDE for n in (width, height))

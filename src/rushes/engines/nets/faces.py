@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rushes.engines.devices import Compute
 from rushes.engines.images import Boxes, Floats, Points, crop_parallelogram, letterbox, nms, resize
 from rushes.engines.nets.onnx import Onnx
 from rushes.engines.port import Face, Picture
@@ -24,8 +25,8 @@ ARCFACE_LANDMARKS = np.array(
 class Faces:
     """Detects faces and embeds them."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        self._detector, self._embedder = Onnx(folder / "yunet.onnx", threads), Onnx(folder / "sface.onnx", threads)
+    def __init__(self, folder: Path, compute: Compute) -> None:
+        self._detector, self._embedder = Onnx(folder / "yunet.onnx", compute), Onnx(folder / "sface.onnx", compute)
 
     def find(self, picture: Picture, least: float, side: int) -> list[Face]:
         """Faces with at least that confidence, best first; small ones by tiles of the picture at `side` pixels."""

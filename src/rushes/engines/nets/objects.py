@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rushes.engines.devices import Compute
 from rushes.engines.images import Boxes, Floats, letterbox, nms
 from rushes.engines.nets.tflite import TfLite
 from rushes.engines.port import Detection, Picture
@@ -19,8 +20,8 @@ MAX_DETECTIONS = 25
 class EfficientDet:
     """Detects objects of the 80 classes of COCO."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        self._net = TfLite(folder / "model.tflite", threads)
+    def __init__(self, folder: Path, compute: Compute) -> None:
+        self._net = TfLite(folder / "model.tflite", compute)
         self._anchors = _anchors(self._net.size[0])
 
     def find(self, picture: Picture, least: float) -> list[Detection]:

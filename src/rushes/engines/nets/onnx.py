@@ -7,18 +7,21 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from rushes.engines.devices import Compute, onnx_providers
+
 _FATAL = 4  # ONNX Runtime warns about harmless leftovers of exporters
 
 
 class Onnx:
-    """An inference session on the CPU."""
+    """An inference session."""
 
-    def __init__(self, file: Path, threads: int) -> None:
+    def __init__(self, file: Path, compute: Compute) -> None:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _FATAL
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.intra_op_num_threads, options.inter_op_num_threads = compute.threads, 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads burn no CPU
-        self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        providers = onnx_providers(compute, onnxruntime.get_available_providers())
+        self._session = onnxruntime.InferenceSession(str(file), options, providers=providers)
         first, *unused = self._session.get_inputs()
         self._inputs = [first.name, *(i.name for i in unused)]
         # Replaced weights may still be listed as inputs that nothing reads.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rushes.engines.devices import Compute
 from rushes.engines.images import Floats, nchw, resize
 from rushes.engines.nets.onnx import Onnx
 from rushes.engines.nets.tflite import TfLite
@@ -17,9 +18,9 @@ _SIDE = 224
 class PlaceClassifier:
     """Scene classes by probability. Other classes keep their share: a large object leaves little for scenes."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, compute: Compute) -> None:
         own = folder / "model.onnx"
-        self._net = _Places365(own, threads) if own.is_file() else _ImageNet(folder / "model.tflite", threads)
+        self._net = _Places365(own, compute) if own.is_file() else _ImageNet(folder / "model.tflite", compute)
 
     def classify(self, picture: Picture, most: int) -> list[tuple[str, float]]:
         """The likeliest scene classes, likeliest first."""
@@ -31,8 +32,8 @@ class PlaceClassifier:
 
 
 class _ImageNet:
-    def __init__(self, file: Path, threads: int) -> None:
-        self._net = TfLite(file, threads)
+    def __init__(self, file: Path, compute: Compute) -> None:
+        self._net = TfLite(file, compute)
         text = files(__package__).joinpath("imagenet_places.txt").read_text("utf-8")
         places = dict(line.split(" = ") for line in text.splitlines())
         self.labels = [places.get(label, "") for label in self._net.labels]
@@ -44,8 +45,8 @@ class _ImageNet:
 class _Places365:
     """A classifier in ONNX form that takes 224 x 224 pixels, with a text file of its classes, one a line."""
 
-    def __init__(self, file: Path, threads: int) -> None:
-        self._net = Onnx(file, threads)
+    def __init__(self, file: Path, compute: Compute) -> None:
+        self._net = Onnx(file, compute)
         lines = next(iter(sorted(file.parent.glob("*.txt")))).read_text("utf-8").splitlines()
         self.labels = [_plain(line) for line in lines if line.strip()]
 

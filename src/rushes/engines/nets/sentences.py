@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
+from rushes.engines.devices import Compute
 from rushes.engines.images import Floats
 from rushes.engines.nets.onnx import Onnx
 
@@ -15,8 +16,8 @@ MAX_SEQ_LENGTH = 256  # tokens
 class MiniLm:
     """Embeds sentences, by mean pooling."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        self._net = Onnx(folder / "model.onnx", threads)
+    def __init__(self, folder: Path, compute: Compute) -> None:
+        self._net = Onnx(folder / "model.onnx", compute)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(MAX_SEQ_LENGTH)
         self._tokenizer.no_padding()

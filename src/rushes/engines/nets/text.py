@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rushes.engines.devices import Compute
 from rushes.engines.images import Floats, Points, crop_parallelogram, resize
 from rushes.engines.nets.onnx import Onnx
 from rushes.engines.port import Picture, TextLine
@@ -107,8 +108,8 @@ def _cross(a: list[float], b: list[float], c: list[float]) -> float:
 class PpOcr:
     """Detects and recognises lines of text."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        self._detector, self._recogniser = Onnx(folder / "det.onnx", threads), Onnx(folder / "rec.onnx", threads)
+    def __init__(self, folder: Path, compute: Compute) -> None:
+        self._detector, self._recogniser = Onnx(folder / "det.onnx", compute), Onnx(folder / "rec.onnx", compute)
         self._alphabet = ["", *self._recogniser.metadata["character"].splitlines(), " "]
 
     def read(self, picture: Picture, side: int) -> list[TextLine]:

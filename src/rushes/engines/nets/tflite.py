@@ -7,14 +7,15 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from rushes.engines.devices import Compute
 from rushes.engines.images import Floats
 
 
 class TfLite:
     """An interpreter whose one input is a picture."""
 
-    def __init__(self, file: Path, threads: int) -> None:
-        self._net = Interpreter(str(file), num_threads=threads)
+    def __init__(self, file: Path, compute: Compute) -> None:
+        self._net = Interpreter(str(file), num_threads=compute.threads)  # the processor: it has no CUDA
         self._net.allocate_tensors()
         (self._input,) = self._net.get_input_details()
         self._outputs = self._net.get_output_details()

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, Refused, RushesError
 from rushes.engines.calls import answer
+from rushes.engines.devices import choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
 from rushes.library.inference.gate import Cancelled, Check, Gate, Queue
@@ -56,7 +57,9 @@ class InferenceService:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._store, self.engine = service_engine(settings, settings.threads or os.cpu_count() or 1)
+        self._gpus = gpus()
+        self.device = choose_device(settings.device, self._gpus, required=settings.require_gpu)
+        self._store, self.engine = service_engine(settings, settings.threads or os.cpu_count() or 1, self.device)
         self.gate, self.queue = Gate(settings.gpu_concurrency), Queue(settings.inference_queue)
         self._loaded: list[str] = []
         self._own: dict[str, str] = {}  # models of the settings -> their capability
@@ -71,6 +74,9 @@ class InferenceService:
         Raises:
             RushesError: one of them cannot be had, is not what was promised, or fails.
         """
+        for gpu in self._gpus:
+            log.info("GPU %d: %s, %d MB", gpu.index, gpu.name, gpu.memory)
+        log.info("models run on %s", self.device)
         ids = [id.strip() for id in self._settings.ml_models.split(",") if id.strip()] or list(self._store.known)
         self._store.pull([id for id in ids if id in self._store.known])
         known = [(self._store.known[id].capability, id) for id in ids if id in self._store.known]
@@ -112,7 +118,8 @@ class InferenceService:
         """Whether every model answers; one that failed is lost until it answers again."""
         with self._lock:
             status = UNHEALTHY if not self._loaded else DEGRADED if self._failing else HEALTHY
-            return Health(status, tuple(self._loaded))
+            loaded = tuple(self._loaded)
+        return Health(status, loaded, bool(self._gpus), sum(gpu.used for gpu in gpus()) if self._gpus else 0)
 
     def choose(self, question: str, model: str, profile: str) -> str:
         """The models that answer a question about a film, by a name of ours or of the documents.

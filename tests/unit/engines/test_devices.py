@@ -1,0 +1,92 @@
+"""Devices: which one is chosen and what the runtimes are told, with GPUs that are made up; none is here."""
+
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import Refused
+from rushes.engines.devices import Compute, Gpu, choose_device, gpus, onnx_providers, whisper_options
+from rushes.library.inference import InferenceService
+from rushes.settings import Settings
+
+TWO = (Gpu(0, "A10G", 23028, 4), Gpu(1, "A10G", 23028, 512))
+BOTH = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
+TOOL = """#!/bin/sh
+case "$1" in --query-gpu=index,name,memory.total,memory.used) ;; *) exit 9 ;; esac
+echo "0, NVIDIA A10G, 23028, 4"
+echo "1, NVIDIA A10G, 23028, 512"
+"""
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tool that tells of two GPUs."""
+    command = tmp_path / "nvidia-smi"
+    command.write_text(TOOL)
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return command
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "device"),
+    [
+        ("auto", (), "cpu"),
+        ("auto", TWO, "cuda:0"),
+        ("auto", TWO[1:], "cuda:1"),
+        ("cpu", TWO, "cpu"),
+        ("cuda", TWO, "cuda:0"),
+        ("cuda:1", TWO, "cuda:1"),
+    ],
+)
+def test_a_setting_means_a_device(wanted: str, there: tuple[Gpu, ...], device: str) -> None:
+    assert choose_device(wanted, there) == device
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "required"),
+    [
+        ("cuda", (), False),
+        ("cuda:2", TWO, False),
+        ("auto", (), True),
+        ("cpu", TWO, True),
+        ("gpu", TWO, False),
+        ("cpu:1", TWO, False),
+        ("cuda:x", TWO, False),
+    ],
+)
+def test_what_is_not_there_is_refused(wanted: str, there: tuple[Gpu, ...], required: bool) -> None:
+    with pytest.raises(Refused):
+        choose_device(wanted, there, required=required)
+
+
+def test_each_runtime_is_told_of_the_device() -> None:
+    near, far = Compute(2), Compute(2, "cuda:1")
+    assert onnx_providers(near, BOTH) == ["CPUExecutionProvider"]
+    assert onnx_providers(far, BOTH) == [("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]
+    assert onnx_providers(far, ["CPUExecutionProvider"]) == ["CPUExecutionProvider"], "a build without CUDA"
+    assert whisper_options(near) == {"device": "cpu", "compute_type": "int8"}
+    assert whisper_options(far) == {"device": "cuda", "device_index": 1, "compute_type": "int8_float16"}
+
+
+def test_gpus_are_found_by_their_own_tool(tool: Path) -> None:
+    assert [(gpu.index, gpu.name, gpu.memory, gpu.used) for gpu in gpus()] == [
+        (0, "NVIDIA A10G", 23028, 4),
+        (1, "NVIDIA A10G", 23028, 512),
+    ]
+    tool.write_text("#!/bin/sh\necho No devices were found\n")
+    assert gpus() == ()
+    tool.unlink()
+    assert gpus() == ()
+
+
+def test_a_service_uses_a_gpu_that_is_there_and_does_not_start_without_one_that_is_required(
+    tool: Path, tmp_path: Path
+) -> None:
+    service = InferenceService(Settings(models=str(tmp_path / "models")))
+    assert service.device == "cuda:0"
+    assert (service.health().gpu_available, service.health().gpu_memory_used_mb) == (True, 516)
+    tool.unlink()
+    assert InferenceService(Settings()).device == "cpu"
+    with pytest.raises(Refused, match="0 GPUs"):
+        InferenceService(Settings(require_gpu=True))
