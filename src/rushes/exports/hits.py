@@ -6,7 +6,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.span import clock
 from rushes.exports.tables import csv_bytes
-from rushes.exports.timelines import TimelineMedia, cmx3600
+from rushes.exports.timelines import Cut, Marker, TimelineMedia, cmx3600, otio_cuts
 from rushes.index.port import Hit
 
 COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "language", "confidence", "text")
@@ -42,8 +42,18 @@ def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
     rate = next(iter(rates), None)
     if rate is None or len(rates) > 1:
         raise Refused("these videos have different frame rates, so an EDL would be wrong", "Export csv, or one video.")
-    rows = [(_frames(film, hit), {"FROM CLIP NAME": film.name, "COMMENT": hit.text}) for film, hit in cuts]
-    return cmx3600(title, rate, rows)
+    return cmx3600(title, rate, [_cut(film, hit) for film, hit in cuts])
+
+
+def as_otio(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
+    """An OpenTimelineIO timeline, cut after cut, with a marker on each."""
+    return otio_cuts(title, [(film, Marker(hit.text, hit.span, hit.kind)) for film, hit in cuts])
+
+
+def _cut(film: TimelineMedia, hit: Hit) -> Cut:
+    """The frames of a hit with a marker at its beginning."""
+    frames, marker = _frames(film, hit), Marker(hit.text, hit.span, hit.kind)
+    return Cut(frames, {"FROM CLIP NAME": film.name, "COMMENT": hit.text}, film.sound, [(frames[0], marker)])
 
 
 def _frames(film: TimelineMedia, hit: Hit) -> tuple[int, int]:

@@ -1,9 +1,10 @@
-"""Observations as tables: CSV for spreadsheets, JSON Lines for programs. Pure."""
+"""Observations as tables: CSV for spreadsheets, JSON Lines for programs, Parquet for data frames. Pure."""
 
 import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.observation import Observation
@@ -25,6 +26,31 @@ def as_json_lines(observations: Iterable[Observation], video: str = "") -> bytes
     more = {"video": video} if video else {}
     rows = (o.to_json() | more | {"start_us": o.span.start_us, "end_us": o.span.end_us} for o in observations)
     return b"".join(canonical(row) + b"\n" for row in rows)
+
+
+def as_parquet(observations: Iterable[Observation], video: str = "") -> bytes:
+    """One row per observation with typed columns; places in the picture as four numbers, all else as JSON.
+
+    Raises:
+        ModuleNotFoundError: the extra `parquet` is not installed.
+    """
+    arrow = import_module("pyarrow")
+    texts = ("video", "kind", "text", "language")
+    columns = {**dict.fromkeys(texts, arrow.string()), "start_us": arrow.int64(), "end_us": arrow.int64()}
+    columns |= {"confidence": arrow.float64(), "box": arrow.list_(arrow.float64()), "extra": arrow.string()}
+    rows: list[dict[str, JSON]] = [
+        {"video": _text(video), "kind": o.kind, "text": _text(o.text), "language": o.language}
+        | {"start_us": o.span.start_us, "end_us": o.span.end_us, "confidence": o.confidence}
+        | {"box": list(o.box) if o.box else None, "extra": canonical(dict(o.extra)).decode("ascii")}
+        for o in observations
+    ]
+    out = io.BytesIO()
+    import_module("pyarrow.parquet").write_table(arrow.Table.from_pylist(rows, arrow.schema(columns.items())), out)
+    return out.getvalue()
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def as_words(lines: Iterable[Observation], video: str = "") -> bytes:

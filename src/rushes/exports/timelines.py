@@ -1,4 +1,4 @@
-"""Timelines for editors: CMX3600 EDL in whole frames, and OpenTimelineIO in exact rational times. Pure."""
+"""Timelines for editors, with markers: CMX3600 EDL in whole frames, OpenTimelineIO in exact rational times. Pure."""
 
 import json
 import os
@@ -24,11 +24,27 @@ class TimelineMedia:
     path: str
     span: Span
     rate: Fraction | None
+    sound: bool = False
 
 
-def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Something that is said or seen, for the timeline of an editor: when, in film time, and its colour there."""
+
+    text: str
+    span: Span
+    kind: str
+
+    @property
+    def colour(self) -> str:
+        """One for each kind, of those that editors know."""
+        return {"speech": "GREEN", "person": "CYAN", "text": "YELLOW"}.get(self.kind, "RED")
+
+
+def edl(film: TimelineMedia, shots: Sequence[Span], markers: Iterable[Marker] = ()) -> bytes:
     """A CMX3600 list of the shots, cut after cut: frame counts as non-drop time code, ends exclusive.
 
+    The cuts join without a gap, so that a marker (`* LOC:`) has the same time in the list as in the film.
     Raises:
         Refused: the frames have no constant rate, so that time code cannot name them.
     """
@@ -36,22 +52,45 @@ def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
     if cuts is None or film.rate is None:
         hint = "Export otio, which is exact."
         raise Refused(f"{film.name} has a variable frame rate, so an EDL would be wrong", hint)
-    return cmx3600(film.name, film.rate, [(cut, {"FROM CLIP NAME": film.name}) for cut in cuts])
+    first, at = film.span.start * film.span.base, list[tuple[int, Marker]]()
+    for marker in markers:
+        at.append((max(0, ((marker.span.start * marker.span.base - first) * film.rate).__floor__()), marker))
+    rows = [
+        Cut(cut, {"FROM CLIP NAME": film.name}, film.sound, [m for m in at if cut[0] <= m[0] < cut[1]]) for cut in cuts
+    ]
+    return cmx3600(film.name, film.rate, rows)
 
 
-def cmx3600(title: str, rate: Fraction, cuts: Iterable[tuple[tuple[int, int], Mapping[str, str]]]) -> bytes:
-    """The list itself: first and end frame of each cut, and what is noted of it."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """First and end frame of a cut, what is noted of it, whether its sound is cut too, and markers by their frames."""
+
+    frames: tuple[int, int]
+    notes: Mapping[str, str]
+    sound: bool = False
+    markers: Sequence[tuple[int, Marker]] = ()
+
+
+def cmx3600(title: str, rate: Fraction, cuts: Iterable[Cut]) -> bytes:
+    """The list itself."""
     fps = -(-rate.numerator // rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
     lines, at = [f"TITLE: {_ascii(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
-    for n, ((start, end), notes) in enumerate(cuts, 1):
+    for n, cut in enumerate(cuts, 1):
+        (start, end), tracks = cut.frames, "AA/V" if cut.sound else "V"
         times = " ".join(_timecode(t, fps) for t in (start, end, at, at + end - start))
-        lines += [f"{n:03d}  AX       V     C        {times}", *(f"* {k}: {_ascii(v, 200)}" for k, v in notes.items())]
+        lines += [f"{n:03d}  AX       {tracks:<5} C        {times}"]
+        lines += [f"* {k}: {_ascii(v, 200)}" for k, v in cut.notes.items()]
+        for frame, marker in cut.markers:
+            lines.append(f"* LOC: {_timecode(at + frame - start, fps)} {marker.colour:<7} {_ascii(marker.text, 60)}")
         at += end - start
     return ("\r\n".join(lines) + "\r\n").encode("ascii")
 
 
-def otio(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
-    """An OpenTimelineIO timeline of the shots: in frames at a constant rate, else in ticks of the film's base."""
+def otio(film: TimelineMedia, shots: Sequence[Span], markers: Iterable[Marker] = ()) -> bytes:
+    """An OpenTimelineIO timeline of the shots: in frames at a constant rate, else in ticks of the film's base.
+
+    The sound is a track of its own, cut at the same places; markers stand on the shot in which they begin.
+    """
     frames = _frames(film, shots)
     if frames is not None and film.rate is not None:
         whole, rate, cuts = _frame(film.span.end, film, film.rate)[0], film.rate, frames
@@ -60,8 +99,32 @@ def otio(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
         cuts = [(s.start - film.span.start, s.end - film.span.start) for s in shots]
     media: JSON = {"OTIO_SCHEMA": "ExternalReference.1", "name": clean_text(film.name), "target_url": _url(film.path)}
     media |= {"available_range": _range(0, whole, rate), "metadata": {}}
-    clips = [_clip(f"{film.name} {n}", _range(a, b, rate), media) for n, (a, b) in enumerate(cuts, 1)]
-    return (json.dumps(_timeline(film.name, clips), indent=2) + "\n").encode("ascii")
+    marked = [_marker(marker, film, rate) for marker in markers]
+    clips = [
+        _clip(f"{film.name} {n}", _range(a, b, rate), media) | {"markers": [doc for at, doc in marked if a <= at < b]}
+        for n, (a, b) in enumerate(cuts, 1)
+    ]
+    tracks = [_track("V1", "Video", clips)]
+    if film.sound:
+        tracks.append(_track("A1", "Audio", [clip | {"markers": []} for clip in clips]))
+    return (json.dumps(_timeline(film.name, tracks), indent=2) + "\n").encode("ascii")
+
+
+def otio_cuts(title: str, cuts: Iterable[tuple[TimelineMedia, Marker]]) -> bytes:
+    """A timeline of cuts of several films, each with its marker, in frames of its film (or ticks, without a rate)."""
+    rows = []
+    for film, marker in cuts:
+        rate = film.rate or 1 / film.span.base
+        start, doc = _marker(marker, film, rate)
+        end = ((marker.span.end * marker.span.base - film.span.start * film.span.base) * rate).__ceil__()
+        cut = _range(start, max(start + 1, end), rate)
+        media: JSON = {"OTIO_SCHEMA": "ExternalReference.1", "name": clean_text(film.name), "metadata": {}}
+        media |= {"target_url": _url(film.path), "available_range": None}
+        rows.append((film, _clip(film.name, cut, media) | {"markers": [doc]}))
+    tracks = [_track("V1", "Video", [clip for _, clip in rows])]
+    if any(film.sound for film, _ in rows):
+        tracks.append(_track("A1", "Audio", [clip | {"markers": []} for _, clip in rows]))
+    return (json.dumps(_timeline(title, tracks), indent=2) + "\n").encode("ascii")
 
 
 def _frames(film: TimelineMedia, shots: Sequence[Span]) -> list[tuple[int, int]] | None:
@@ -92,11 +155,24 @@ def _ascii(text: str, longest: int) -> str:
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 
 
-def _timeline(name: str, clips: list[JSON]) -> JSON:
-    track = {"OTIO_SCHEMA": "Track.1", "kind": "Video", **_item("V1"), "children": clips}
-    stack = {"OTIO_SCHEMA": "Stack.1", **_item("tracks"), "children": [track]}
+def _timeline(name: str, tracks: list[JSON]) -> JSON:
+    stack = {"OTIO_SCHEMA": "Stack.1", **_item("tracks"), "children": tracks}
     head: JSON = {"OTIO_SCHEMA": "Timeline.1", "name": clean_text(name), "global_start_time": None, "metadata": {}}
     return head | {"tracks": stack}
+
+
+def _track(name: str, kind: str, clips: list[JSON]) -> JSON:
+    return {"OTIO_SCHEMA": "Track.1", "kind": kind, **_item(name), "children": clips}
+
+
+def _marker(marker: Marker, film: TimelineMedia, rate: Fraction) -> tuple[int, JSON]:
+    """Where it begins in the film, and the marker."""
+    zero, base = film.span.start * film.span.base, marker.span.base
+    start, end = (((t * base - zero) * rate).__floor__() for t in (marker.span.start, marker.span.end))
+    text = clean_text(marker.text)
+    doc: JSON = {"OTIO_SCHEMA": "Marker.2", "name": text[:60], "color": marker.colour, "comment": text}
+    doc |= {"marked_range": _range(start, max(start + 1, end), rate), "metadata": {"rushes": {"kind": marker.kind}}}
+    return max(0, start), doc
 
 
 def _clip(name: str, source_range: JSON, media: JSON) -> JSON:

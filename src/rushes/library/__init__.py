@@ -199,7 +199,7 @@ class Library:
         return search(self.home.index, self.home.owner, query, limit, cursor, video, order, engine)
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
-        """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
+        """All hits of a search as csv, jsonl, edl or otio (cut after cut, whole frames)."""
         from rushes.library.search import export_hits
 
         return export_hits(self.home, query, kind, lambda cursor: self.search(query, 500, cursor, video, order))

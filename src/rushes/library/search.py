@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from rushes.domain.errors import NotFound, Refused
 from rushes.exports import hits as forms
 from rushes.exports.hits import hit_doc
+from rushes.exports.timelines import TimelineMedia
 from rushes.home import Home
 from rushes.index.grammar import parse
 from rushes.index.port import Hit, Piece, SearchResult, Summary
@@ -15,7 +16,8 @@ from rushes.ledger.port import Page
 from rushes.library.videos.export import footage_of
 
 __all__ = ["FIELDS", "Clause", "Filter", "Hit", "Piece", "SearchResult", "Summary", "Term", "hit_doc", "parse", "words"]
-KINDS = ("csv", "jsonl", "edl")
+Form = Callable[[str, Sequence[tuple[TimelineMedia, Hit]]], bytes]
+KINDS = ("csv", "jsonl", "edl", "otio")
 
 
 def export_hits(home: Home, query: str, kind: str, search: Callable[[str], SearchResult]) -> bytes:
@@ -30,8 +32,8 @@ def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Searc
     found = list(every(lambda cursor: _page(search(cursor))))
     if not found:
         raise NotFound(f"no hits for {query[:80]!r}", "See what can be found: rushes search")
-    if kind == "edl":
-        return _edl(home, query, found)
+    if kind in ("edl", "otio"):
+        return _timeline(home, query, found, forms.as_edl if kind == "edl" else forms.as_otio)
     return forms.as_csv(found) if kind == "csv" else forms.as_json_lines(found)
 
 
@@ -39,7 +41,7 @@ def _page(found: SearchResult) -> Page[Hit]:
     return Page(found.hits, found.cursor)
 
 
-def _edl(home: Home, query: str, found: Sequence[Hit]) -> bytes:
+def _timeline(home: Home, query: str, found: Sequence[Hit], form: Form) -> bytes:
     videos = home.index.videos(home.owner, ids={hit.video for hit in found})[0]
     films = {video.id: footage_of(home, video) for video in videos}
-    return forms.as_edl(query, [(films[hit.video], hit) for hit in found if hit.video in films])
+    return form(query, [(films[hit.video], hit) for hit in found if hit.video in films])

@@ -9,23 +9,27 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import Mock
 
 import av
+import opentimelineio
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from rushes.domain.errors import NoRoom, Refused
 from rushes.domain.observation import Observation, load
 from rushes.domain.span import Span
 from rushes.exports.chapters import Chapter, ffmetadata, from_shots, webvtt
 from rushes.exports.files_beside import path_beside, write_beside
-from rushes.exports.tables import COLUMNS, as_csv, as_json_lines
-from rushes.exports.timelines import TimelineMedia, edl, otio
+from rushes.exports.tables import COLUMNS, as_csv, as_json_lines, as_parquet
+from rushes.exports.timelines import Marker, TimelineMedia, edl, otio
 
 MS = Fraction(1, 1000)
 NTSC = Fraction(24000, 1001)
@@ -143,6 +147,44 @@ def test_names_that_are_not_text_make_no_broken_timeline() -> None:
         doc["tracks"]["children"][0]["children"][0]["media_reference"]["target_url"] == "file:///m/caf%E9%20%C3%BC.mp4"
     )
     assert b"caf_.mp4" in edl(film, [Span(0, 10, Fraction(1, 25))])
+
+
+MARKERS = [
+    Marker("Good evening\udce9", Span(2000, 3000, MS), "speech"),
+    Marker("Anna", Span(12_000, 14_000, MS), "person"),
+    Marker("EXIT", Span(41_708, 41_709, MS), "text"),  # the last frame
+]
+
+
+def test_editors_get_markers_and_the_sound_track() -> None:
+    film = replace(_film(1000), sound=True)
+    shots = [Span(0, 240, 1 / NTSC), Span(240, 1000, 1 / NTSC)]
+    timeline = opentimelineio.adapters.read_from_string(otio(film, shots, MARKERS).decode(), "otio_json")
+    picture, sound = timeline.tracks
+    assert (picture.kind, sound.kind, len(picture), len(sound)) == ("Video", "Audio", 2, 2)
+    assert timeline.duration().value == 1000
+    marked = [[(m.name, m.color, int(m.marked_range.start_time.value)) for m in clip.markers] for clip in picture]
+    assert marked == [
+        [("Good evening\ufffd", "GREEN", 47)],
+        [("Anna", "CYAN", 287), ("EXIT", "YELLOW", 999)],
+    ]
+    lines = edl(film, shots, MARKERS).decode().split("\r\n")
+    assert lines[3] == "001  AX       AA/V  C        00:00:00:00 00:00:10:00 00:00:00:00 00:00:10:00"
+    assert [line for line in lines if "LOC" in line] == [
+        "* LOC: 00:00:01:23 GREEN   Good evening_",
+        "* LOC: 00:00:11:23 CYAN    Anna",
+        "* LOC: 00:00:41:15 YELLOW  EXIT",
+    ]
+
+
+def test_parquet_holds_everything_in_typed_columns() -> None:
+    box = replace(_line("two"), box=(0.1, 0.2, 0.3, 0.4), extra={"segment": "seg_1"})
+    table = parquet.read_table(io.BytesIO(as_parquet([_line("caf\udce9"), box], "film")))
+    rows = table.to_pylist()
+    assert (table.schema.field("start_us").type, rows[0]["text"]) == (pyarrow.int64(), "caf?")
+    assert (rows[1]["start_us"], rows[1]["end_us"], rows[1]["confidence"]) == (1_500_000, 2_750_000, 0.5)
+    assert (rows[0]["box"], rows[1]["box"], rows[1]["extra"]) == (None, [0.1, 0.2, 0.3, 0.4], '{"segment":"seg_1"}')
+    assert parquet.read_table(io.BytesIO(as_parquet([]))).num_rows == 0
 
 
 def _line(text: str) -> Observation:

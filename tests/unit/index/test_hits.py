@@ -5,11 +5,12 @@ import io
 import json
 from fractions import Fraction
 
+import opentimelineio
 import pytest
 
 from rushes.domain.errors import Refused
 from rushes.domain.span import Span
-from rushes.exports.hits import as_csv, as_edl, as_json_lines
+from rushes.exports.hits import as_csv, as_edl, as_json_lines, as_otio
 from rushes.exports.timelines import TimelineMedia
 from rushes.index.port import Hit
 
@@ -39,12 +40,22 @@ def test_lines_of_json_hold_the_exact_span() -> None:
 def test_cuts_hold_the_hit_in_whole_frames_and_follow_each_other() -> None:
     lines = as_edl("q", [(film(), hit(1001, 2002)), (film(), hit(3000, 3001))]).decode().split("\r\n")
     assert lines[3] == "001  AX       V     C        00:00:01:00 00:00:02:00 00:00:00:00 00:00:01:00"
-    assert lines[6] == "002  AX       V     C        00:00:02:23 00:00:03:00 00:00:01:00 00:00:01:01"
+    assert lines[6] == "* LOC: 00:00:00:00 GREEN   the budget"
+    assert lines[7] == "002  AX       V     C        00:00:02:23 00:00:03:00 00:00:01:00 00:00:01:01"
 
 
 def test_frames_are_counted_from_the_first_picture() -> None:
     (line,) = (x for x in as_edl("q", [(film(Fraction(25), 40), hit(1040, 1080))]).decode().split("\r\n") if " AX" in x)
     assert "00:00:01:00 00:00:01:01" in line
+
+
+def test_hits_of_several_films_are_one_timeline_with_their_markers() -> None:
+    pal = film(Fraction(25))
+    doc = as_otio("q", [(film(), hit(1001, 2002)), (pal, hit(40, 80)), (film(None), hit(500, 501))]).decode()
+    (track,) = opentimelineio.adapters.read_from_string(doc, "otio_json").tracks
+    ranges = [(c.source_range.start_time.value, c.source_range.duration.value) for c in track]
+    assert ranges == [(24, 24), (1, 1), (500, 1)]
+    assert [[(m.name, m.color) for m in clip.markers] for clip in track] == [[("the budget", "GREEN")]] * 3
 
 
 @pytest.mark.parametrize("films", [[film(None)], [film(), film(Fraction(25))]])

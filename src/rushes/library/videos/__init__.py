@@ -112,7 +112,7 @@ class Videos:
         return compare(self.home, video, left, right, kind)
 
     def export(self, video: Video, kind: str, out: str | Path | None = None, language: str = "") -> bytes:
-        """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
+        """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, parquet, edl, otio."""
         return export(self.home, video, kind, local_path(out) if out else None, language)
 
     def spoken_languages(self, video: Video) -> list[str]:

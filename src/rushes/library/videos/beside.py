@@ -27,7 +27,7 @@ from rushes.telemetry import log
 
 WRITTEN = "beside"  # the kind of record that remembers what we wrote where
 SUBTITLES = ("srt", "vtt")
-CORRECTED = ("srt", "vtt", "txt", "words.json", "csv")  # endings of files that hold what is said
+CORRECTED = ("srt", "vtt", "txt", "words.json", "csv", "cuts.edl", "otio")  # endings of files that hold what is said
 NAMES = {
     "srt": "srt",
     "vtt": "vtt",

@@ -18,6 +18,7 @@ from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video
 from rushes.jobs.originals import current_path, manifest_of, read_artifact, read_probe
 from rushes.library.transcript import FILES, export_transcript
+from rushes.wiring.setup import needed
 
 
 def export(home: Home, video: Video, kind: str, out: Path | None = None, language: str = "") -> bytes:
@@ -83,7 +84,20 @@ def footage_of(home: Home, video: Video) -> timelines.TimelineMedia:
     if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
     path = current_path(home, video)
-    return timelines.TimelineMedia(video.name, str(path), facts.video.span.moved(-facts.start), facts.video.rate)
+    span, rate = facts.video.span.moved(-facts.start), facts.video.rate
+    return timelines.TimelineMedia(video.name, str(path), span, rate, bool(facts.audio))
+
+
+def _markers(home: Home, video: Video) -> list[timelines.Marker]:
+    """What is said, written and who is seen, for the timelines of editors; a person is marked once in a while."""
+    lines = [line for kind in ("speech", "text") for line in home.index.lines(video.owner, video.id, kind)]
+    lines += ranges(list(home.index.lines(video.owner, video.id, "person")))
+    return [timelines.Marker(line.text, line.span, line.kind) for line in lines if line.text]
+
+
+def _parquet(home: Home, video: Video) -> bytes:
+    with needed("parquet"):
+        return tables.as_parquet(everything(home, video), video.name)
 
 
 def _chapters(home: Home, video: Video) -> list[chapters.Chapter]:
@@ -104,8 +118,9 @@ KINDS: dict[str, Callable[[Home, Video], bytes]] = {
     "jsonl": lambda home, video: tables.as_json_lines(everything(home, video), video.name),
     "chapters": lambda home, video: chapters.ffmetadata(_chapters(home, video)),
     "chapters.vtt": lambda home, video: chapters.webvtt(_chapters(home, video)),
-    "edl": lambda home, video: timelines.edl(footage_of(home, video), shots_of(home, video)),
-    "otio": lambda home, video: timelines.otio(footage_of(home, video), shots_of(home, video)),
+    "parquet": _parquet,
+    "edl": lambda home, video: timelines.edl(footage_of(home, video), shots_of(home, video), _markers(home, video)),
+    "otio": lambda home, video: timelines.otio(footage_of(home, video), shots_of(home, video), _markers(home, video)),
 }
 
 

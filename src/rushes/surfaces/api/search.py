@@ -10,7 +10,7 @@ from rushes.surfaces.http.deps import MOST, LibraryDep
 from rushes.surfaces.http.schemas import Cursor, HitShape, Limit, seal, unseal
 
 router = APIRouter(tags=["search"])
-TYPES = {"csv": "text/csv", "jsonl": "application/x-ndjson", "edl": "text/plain"}
+TYPES = {"csv": "text/csv", "jsonl": "application/x-ndjson", "edl": "text/plain", "otio": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ def search_next(
 @router.get("/search/export/{kind}", response_class=Response)
 def export_search(
     library: LibraryDep,
-    kind: Literal["csv", "jsonl", "edl"],
+    kind: Literal["csv", "jsonl", "edl", "otio"],
     q: Annotated[str, Query(max_length=1000)],
     video: Annotated[str, Query(max_length=100)] = "",
     order: Literal["best", "time"] = "time",
 ) -> Response:
-    """All hits as a table, as lines of JSON, or as a list of cuts for editors."""
+    """All hits as a table, as lines of JSON, or as a timeline for editors."""
     data = library.export_hits(q, kind, video, order)
     name = {"Content-Disposition": f'attachment; filename="hits.{kind}"'}
     return Response(data, media_type=TYPES[kind], headers=name)

@@ -48,7 +48,8 @@ MOST_FILES = 10_000  # that one request takes in
 ENDINGS = {"words": "words.json", "chapters": "chapters.txt"}  # where the kind is none
 TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", "json": "application/json",
          "words": "application/json", "csv": "text/csv", "jsonl": "application/x-ndjson",
-         "otio": "application/json", "chapters.vtt": "text/vtt"}  # fmt: skip
+         "parquet": "application/vnd.apache.parquet", "otio": "application/json",
+         "chapters.vtt": "text/vtt"}  # fmt: skip
 
 
 class JobRequestIn(BaseModel):

@@ -66,8 +66,8 @@ def clip(
 def export(session: Session, video: str, kind: str, out: str | None, language: str) -> None:
     """Export subtitles, text or shots of a video, for other tools.
 
-    KIND: srt, vtt, txt, json, words, csv, jsonl, chapters, chapters.vtt, edl, otio. Writes to stdout unless --out
-    names a file.
+    KIND: srt, vtt, txt, json, words, csv, jsonl, parquet, chapters, chapters.vtt, edl, otio. Writes to stdout unless
+    --out names a file.
     """
     library = open_library(session)
     out = None if out == "-" else out
