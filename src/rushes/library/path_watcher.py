@@ -11,6 +11,8 @@ from rushes.records.port import Record
 from rushes.sources.watch import WatchedSource
 from rushes.telemetry import Outage, log
 
+LAST_SECONDS = 3.0  # that a look may still take: a place that does not answer holds nobody up
+
 
 class PathWatcher:
     """Looks at every remembered place, look after look; places come and go between two looks."""
@@ -27,9 +29,9 @@ class PathWatcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more; a look that has begun is finished."""
+        """Look no more; a look that has begun may take a little to end."""
         self._over.set()
-        self._thread.join()
+        self._thread.join(LAST_SECONDS)
 
     def look(self) -> None:
         """Take in what is new at each place."""
@@ -55,3 +57,6 @@ class PathWatcher:
                 self._outage.ended()
             except RushesError as e:
                 self._outage.began(f"{e}. {e.advice}")
+            except Exception:
+                if not self._over.is_set():  # else the home is closed already
+                    raise

@@ -18,8 +18,11 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     "drop_upload": "upload dropped",
     **dict.fromkeys(("undo_correction", "undo_last", "take_back"), "annotation undone"),
     **dict.fromkeys(("forget_path", "forget"), "path forgotten"),
-    **dict.fromkeys(("steer_job", "steer_jobs", "set_priority", "cancel_step", "enqueue_step"), "job steered"),
-    **dict.fromkeys(("retry_job", "retry_step"), "job retried"),
+    **dict.fromkeys(
+        ("steer_job", "steer_jobs", "set_priority", "cancel_step", "cancel_task", "enqueue_step", "enqueue_task"),
+        "job steered",
+    ),
+    **dict.fromkeys(("retry_job", "retry_step", "retry_task"), "job retried"),
     **dict.fromkeys(("retry_failed", "discard_failed", "act"), "failed tasks handled"),
     **dict.fromkeys(("drain_worker", "drain"), "worker drained"),
     "get_original": "original exported",
