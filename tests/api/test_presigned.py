@@ -90,6 +90,11 @@ def test_the_film_is_developed_from_the_bucket(server: Serving, film: Path) -> N
     assert server.library.work(slots=1, until_idle=True) == 0
     (video,) = server.get("/api/v1/videos")["items"]
     assert (video["name"], video["sha256"]) == ("holiday.mp4", hashlib.sha256(data).hexdigest())
+    original = f"/api/v1/videos/{video['id']}/original"
+    assert server.http.get(original).content == data
+    middle = server.http.get(original, headers={"Range": "bytes=100-199"})
+    assert (middle.status_code, middle.content) == (206, data[100:200])
+    assert middle.headers["content-disposition"].startswith('attachment; filename="holiday.mp4"')
 
 
 def test_cut_in_the_middle_it_goes_on_where_it_was_even_after_a_restart(

@@ -19,8 +19,9 @@ from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import JobRequest, Library
 from rushes.uploads import service
 from rushes.uploads.expected import UploadJob
-from rushes.uploads.service import Uploads, UploadWriter
+from rushes.uploads.service import Uploads
 from rushes.uploads.staging import StagingFile, Upload, UploadBusy
+from rushes.uploads.writer import UploadWriter
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
 

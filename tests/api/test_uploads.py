@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
 from rushes.uploads.promises import unsent
-from rushes.uploads.service import Uploads, UploadWriter
+from rushes.uploads.service import Uploads
+from rushes.uploads.writer import UploadWriter
 from tests.api.kit import Serving, serving, wait_for
 
 PART = "application/offset+octet-stream"
@@ -296,3 +298,43 @@ def signed_in(server: Serving, name: str) -> dict[str, str]:
     cookie = answer.headers["set-cookie"].partition(";")[0]
     server.http.cookies.clear()
     return {"Cookie": cookie, "Origin": server.url}
+
+
+@pytest.mark.parametrize(
+    ("said", "mode"),
+    [({"recipe": "3d", "format": "full-tb"}, "full-tb"), ({"recipe": "", "format": "anaglyph"}, "anaglyph"),
+     ({"recipe": "subtitles", "format": "sbs"}, ""), ({"recipe": "3d"}, "sbs")],
+)  # fmt: skip
+def test_a_3d_format_is_asked_for_with_the_upload(server: Serving, said: dict[str, str], mode: str) -> None:
+    _, job = begin(server, b"film", **said)
+    assert server.get(f"/jobs/{job}", headers={"Accept": "application/json"})["mode"] == mode
+
+
+def test_the_size_of_a_film_may_come_with_its_parts(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    made = server.http.post("/jobs", data={"mode": "sbs"}, headers={"Accept": "application/json"})
+    at = made.headers["location"]
+    head = server.http.head(at).headers
+    assert (head["upload-defer-length"], head["upload-offset"], "upload-length" in head) == ("1", "0", False)
+    part = {"Content-Type": "application/offset+octet-stream", "Upload-Length": str(len(data))}
+    assert server.http.patch(at, content=data[:1000], headers=part | {"Upload-Offset": "0"}).status_code == 204
+    assert server.http.head(at).headers["upload-length"] == str(len(data))
+    other = part | {"Upload-Offset": "1000", "Upload-Length": "1"}
+    assert server.http.patch(at, content=data[1000:], headers=other).status_code == 400
+    assert server.http.patch(at, content=data[1000:], headers=part | {"Upload-Offset": "1000"}).status_code == 204
+    assert probe_state(server, made.json()["job_id"]) is TaskState.READY
+
+
+def test_a_film_that_is_put_as_a_whole_may_be_cut_and_put_again(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    made = server.http.post("/jobs", data={"mode": "sbs"}, headers={"Accept": "application/json"}).json()
+
+    def cut() -> Iterator[bytes]:
+        yield data[:1000]
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        server.http.put(made["upload_url"], content=cut(), headers={"Content-Length": str(len(data))})
+    assert probe_state(server, made["job_id"]) is TaskState.WAITING
+    wait_for(lambda: server.http.put(made["upload_url"], content=data).status_code == 204, "it was never taken")
+    assert probe_state(server, made["job_id"]) is TaskState.READY

@@ -40,8 +40,9 @@ from rushes.uploads.bucket_puts import BucketPuts
 from rushes.uploads.direct import SignedPart
 from rushes.uploads.expected import ExpectedUpload, expect_upload
 from rushes.uploads.file_upload import upload_files
-from rushes.uploads.service import Uploads, UploadWriter
+from rushes.uploads.service import Uploads
 from rushes.uploads.staging import Upload, UploadBusy
+from rushes.uploads.writer import UploadWriter
 from rushes.wiring import open_home, stores_of
 from rushes.wiring.setup import folder_blobs, needed
 

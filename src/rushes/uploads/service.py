@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 from rushes.blobs.documents import address
 from rushes.blobs.port import Multipart
-from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
+from rushes.domain.errors import NotFound, Refused, RushesError, StoreAway
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.stereo_keys import upload_key
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
-from rushes.files import locked, make_private, sync
+from rushes.files import locked, make_private
 from rushes.home import Home
 from rushes.jobs.arrivals import arrive
 from rushes.jobs.intake import JobRequest, job_spec
@@ -32,17 +32,16 @@ from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
 from rushes.uploads.direct import (
-    HEAD,
     LARGEST,
     OTHER_BYTES,
     DirectUpload,
     SignedPart,
-    describe_non_footage,
     part_size,
 )
 from rushes.uploads.expected import UploadJob, plan_upload_job
 from rushes.uploads.promises import check_caller, check_disk, check_upload
 from rushes.uploads.staging import StagingFile, Upload, clear_strays
+from rushes.uploads.writer import UploadWriter
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
@@ -140,7 +139,7 @@ class Uploads:
         return self._of(record)
 
     @contextmanager
-    def writing(self, upload: Upload) -> Iterator["UploadWriter"]:
+    def writing(self, upload: Upload) -> Iterator[UploadWriter]:
         """Write one part; nobody else can meanwhile.
 
         Raises:
@@ -426,72 +425,3 @@ class Uploads:
 def _id_of(job: str) -> str:
     """The id of an upload that goes to the bucket as a whole."""
     return f"up_{job.removeprefix('job_')}"
-
-
-@dataclass(slots=True)
-class UploadWriter:
-    """One part while it is written: size and kind are checked as the bytes come."""
-
-    uploads: Uploads
-    upload: Upload
-    file: BinaryIO
-    offset: int
-
-    def write(self, data: bytes) -> None:
-        """Append.
-
-        Raises:
-            OverLimit: more than was promised.
-            Refused: it is no footage; the upload is over.
-        """
-        if self.upload.size and self.offset + len(data) > self.upload.size:
-            raise OverLimit("more bytes than announced", "Start a new upload with the right length.")
-        before = self.offset
-        self.file.seek(before)
-        self.file.write(data)
-        self.offset += len(data)
-        self._hash(before, data)
-        if before < HEAD and (self.offset >= HEAD or self.offset == self.upload.size):
-            self._look()
-
-    def mark_unverified(self) -> None:
-        """What is written from here on counts only when `trust` or `back_to` is said, whoever is killed before."""
-        self.uploads.staging_file(self.upload).mark_unverified(self.offset)
-
-    def mark_verified(self) -> None:
-        """What was written is what was sent."""
-        self.sync()
-        self.uploads.staging_file(self.upload).mark_verified()
-
-    def truncate_to(self, offset: int) -> None:
-        """Take back what was written after an offset: it is not what was sent."""
-        self.file.flush()
-        self.file.truncate(offset)
-        self.offset = offset
-        self.uploads.sums.pop(self.upload.id, None)
-        self.mark_verified()
-
-    def finish(self) -> Upload:
-        """As `Uploads.finish`, before anybody else can write."""
-        self.sync()
-        return self.uploads.tell(self.upload.id)
-
-    def end(self) -> None:
-        """What came is all of it, if nobody has said how much it would be."""
-        self.sync()
-        self.upload = self.uploads.set_size(self.upload, self.offset)
-
-    def sync(self) -> None:
-        """What was written survives a power cut."""
-        sync(self.file)
-
-    def _hash(self, before: int, data: bytes) -> None:
-        at, digest = self.uploads.sums.get(self.upload.id, (0, hashlib.sha256()))
-        if self.upload.sha256 and at == before:
-            digest.update(data)
-            self.uploads.sums[self.upload.id] = (self.offset, digest)
-
-    def _look(self) -> None:
-        self.file.seek(0)
-        if why := describe_non_footage(self.file.read(HEAD)):
-            self.uploads.refuse(self.upload, why)

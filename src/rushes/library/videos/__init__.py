@@ -134,11 +134,10 @@ class Videos:
 
         Raises:
             SourceMissing, SourceChanged: it is at none of its places any more.
-            Refused: it is in a bucket.
         """
         source = original(self.home, video).spec.source
         if source.far:
-            raise Refused("the original is in a bucket", f"Download it there: {source.path}")
+            return self.home.original(source).open()
         if source.site not in ("", self.home.site):
             raise SourceMissing(f"{video.name} is on {source.site}, which this machine does not see")
         return LocalOriginal(self.home.originals, source, video.sha256).open()

@@ -3,7 +3,7 @@
 import filecmp
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rushes.blobs.documents import address
@@ -24,6 +24,7 @@ from rushes.library.work.run import run, stopped
 from rushes.media.stereo.frame_packing import PACKINGS, SHORT_NAMES, StereoFormat, ass, parse_format
 from rushes.media.subtitles import cues
 from rushes.plan.planner import JobSpec
+from rushes.plan.recipes import RECIPES
 from rushes.sources.folder import fingerprint
 
 
@@ -58,6 +59,18 @@ class StereoOptions:
             return str(parse_format(self.format))
         except RushesError as e:
             raise Refused(str(e), e.advice) from e
+
+
+def in_format(wanted: JobRequest, format: str) -> JobRequest:
+    """The same in a 3D format, where it makes 3D; without a recipe it does.
+
+    Raises:
+        Refused: there is no such format.
+    """
+    recipe = wanted.recipe or "3d"
+    if not format or "stereo" not in RECIPES.get(recipe, ()):
+        return wanted
+    return replace(wanted, recipe=recipe, options={**wanted.options, **StereoOptions(format).wanted().options})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from io import UnsupportedOperation
 from pathlib import Path as File
 from typing import Annotated, BinaryIO
 from urllib.parse import quote
@@ -67,9 +68,9 @@ def get_poster(library: LibraryDep, video_id: Id) -> Response:
 def get_original(request: Request, library: LibraryDep, video_id: Id) -> Response:
     """The film as it was taken in, to keep."""
     video = library.videos.get(video_id)
-    file = library.videos.open_original(video)
+    found = _original(library.videos.open_original(video), video)
     named = {"Content-Disposition": content_disposition(video.name)}
-    return _served(request, _opened(file), "application/octet-stream", named)
+    return _served(request, found, "application/octet-stream", named)
 
 
 def _poster(video: Video) -> Response:
@@ -121,6 +122,19 @@ def _opened(file: BinaryIO) -> _Bytes:
     found = os.fstat(file.fileno())
     etag = f"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"
     return _Bytes(etag, found.st_size, lambda start, end: os.pread(file.fileno(), end - start, start), file.close)
+
+
+def _original(file: BinaryIO, video: Video) -> _Bytes:
+    """An original here, or one in a bucket, of which only the part that is asked for is fetched."""
+    try:
+        return _opened(file)
+    except UnsupportedOperation:
+
+        def read(start: int, end: int) -> bytes:
+            file.seek(start)
+            return file.read(end - start)
+
+        return _Bytes(video.sha256[:32], file.seek(0, os.SEEK_END), read, file.close)
 
 
 def _far(library: Library, name: str) -> _Bytes:

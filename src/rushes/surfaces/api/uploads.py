@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
 from rushes.library import JobRequest, SignedPart, Upload, UploadBusy, Uploads, UploadWriter
+from rushes.library.videos.stereo import in_format
 from rushes.surfaces.http.deps import Id, LibraryDep, caller_of
 from rushes.surfaces.http.problems import problem
 
@@ -70,14 +71,13 @@ def describe_uploads(library: LibraryDep) -> Response:
 
 @router.post("/uploads", status_code=201, response_class=Response)
 def begin_upload(request: Request, library: LibraryDep, length: Length, metadata: Metadata = "") -> Response:
-    """Promise a file: its name, recipe, profile, language and sha256 stand in the metadata; its job waits for it.
+    """Promise a file: name, recipe, profile, language, format of 3D and sha256 are metadata; its job waits for it.
 
     With `straight` in the metadata its parts go to the bucket, if there is one: then Rushes-Parts says where to ask.
     """
     said = read_metadata(metadata)
-    wanted = JobRequest(
-        recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", "")
-    )
+    recipe, profile, language, format = (said.get(name, "") for name in ("recipe", "profile", "language", "format"))
+    wanted = in_format(JobRequest(recipe=recipe, profile=profile, language=language), format)
     name, sha256 = said.get("filename", "upload"), said.get("sha256", "").lower()
     upload = library.uploads.begin(
         name, length, wanted, sha256, direct="straight" in said, caller=caller_of(request).name

@@ -11,8 +11,10 @@ from fastapi.responses import JSONResponse, Response
 from rushes.domain.errors import Refused, RushesError
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.paths import FoundFile, SkippedFile
+from rushes.library.videos.stereo import in_format
 from rushes.surfaces.api.videos import add_places, check_places, roots_of
 from rushes.surfaces.http.deps import LibraryDep, Place
+from rushes.surfaces.web.pages.video import VIEWS
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import plural
 
@@ -59,6 +61,7 @@ def show_add(
         shown=SHOWN,
         part=PART,
         straight=bool(library.uploads.bucket_origin),
+        views=VIEWS,
     )
 
 
@@ -97,10 +100,12 @@ def add_place(
     recipe: Annotated[str, Form(max_length=40)] = "",
     profile: Annotated[str, Form(max_length=40)] = "",
     language: Annotated[str, Form(max_length=40)] = "",
+    format: Annotated[str, Form(max_length=40)] = "",
     remember: Annotated[bool, Form()] = False,
 ) -> Response:
     """Take in everything at a place."""
-    added = add_places(request, library, [place], JobRequest(recipe=recipe, profile=profile, language=language))
+    wanted = in_format(JobRequest(recipe=recipe, profile=profile, language=language), format)
+    added = add_places(request, library, [place], wanted)
     if remember:
         library.paths.add(place)
     return back(request, _told(added), "/jobs" if any(a.job for a in added) else "")

@@ -282,7 +282,7 @@ async function ask(path, how) {
 }
 
 
-const chosen = () => Object.fromEntries(["recipe", "profile", "language"].map((name) => [name, new FormData(wish).get(name)]));
+const chosen = () => Object.fromEntries(["recipe", "profile", "language", "format"].map((name) => [name, new FormData(wish).get(name)]));
 
 async function add(picked) {
   const fresh = [...picked].filter((file) => file.size && !files.some((one) => one.mark === markOf(file))).map((file) => new Sending(file));
