@@ -13,8 +13,8 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoFacts
 from rushes.estimates.rates import Rate
+from rushes.estimates.report import Range
 
-Range = tuple[float, float]  # seconds that nine of ten runs stay between
 PIXELS = 1920 * 1080  # of a picture that counts as one
 ENOUGH = 3  # tasks of a stage that make a trial unnecessary
 NINE_OF_TEN = 1.645  # standard deviations to each side that hold nine of ten

@@ -1,7 +1,7 @@
 """How long work takes here: of files, by a trial if need be; of a planned job, kept with it; of so many seconds."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from rushes.blobs.local_disk import free_bytes
@@ -10,8 +10,9 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
-from rushes.estimates.cost import ENOUGH, CostModel, Footage, Range, cost_model
+from rushes.estimates.cost import ENOUGH, CostModel, Footage, cost_model
 from rushes.estimates.rates import RateHistory
+from rushes.estimates.report import Estimate, FilmCost, Range
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult, JobRequest, add, job_spec
 from rushes.jobs.originals import read_probe
@@ -25,34 +26,6 @@ MS = Fraction(1, 1000)
 PLANNED_SECONDS = 4 * 3600  # of film, that a forecast plans; longer ones are so many of these
 START_SECONDS = 0.8  # until the slots of a run have started
 NO_PROBE = '{"results": {}}'  # what a plan needs of a probe that is only imagined
-
-
-@dataclass(frozen=True, slots=True)
-class FilmCost:
-    """What a recipe takes of one film; nine of ten runs stay inside each range."""
-
-    seconds: Range
-    stages: dict[str, Range]
-    size: int  # bytes that will be kept
-    unknown: tuple[str, ...]  # stages that are not in it: nothing is known of them on this machine
-
-    def times(self, factor: float) -> "FilmCost":
-        """So many such films, one after the other."""
-        low, high = self.seconds
-        stages = {stage: (a * factor, b * factor) for stage, (a, b) in self.stages.items()}
-        return FilmCost((low * factor, high * factor), stages, int(self.size * factor), self.unknown)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The estimate for one file."""
-
-    path: str
-    duration: float = 0.0
-    chunks: int = 0
-    cost: FilmCost = FilmCost((0.0, 0.0), {}, 0, ())
-    measured: bool = False  # by a trial just now, not from earlier work
-    error: RushesError | None = None
 
 
 def estimate(home: Home, places: Sequence[str], wanted: JobRequest, machine: str, work: Work) -> list[Estimate]:

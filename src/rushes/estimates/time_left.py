@@ -8,8 +8,9 @@ from statistics import median
 
 from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
-from rushes.estimates.cost import CostModel, Footage, Range
+from rushes.estimates.cost import CostModel, Footage
 from rushes.estimates.estimate import model_of
+from rushes.estimates.report import Range
 from rushes.home import Home
 from rushes.jobs.progress import Measured, TimeLeft
 from rushes.plan.planner import JobSpec

@@ -1,7 +1,5 @@
 """Opening a plan: what probe found becomes drafts, and those whose results exist are adopted."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,8 +12,9 @@ from rushes.domain.errors import DamagedBlob, LeaseLost
 from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
-from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.domain.video import VideoFacts
 from rushes.jobs.maintenance.repair import quarantine
+from rushes.jobs.originals import read_facts, source_of
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.job_names import JobNames
@@ -85,23 +84,3 @@ class PlanOpener:
         with suppress(DamagedBlob):  # verify finds it
             manifest = read_manifest(self.blobs, spec.owner, key)
             publish_names(self.blobs, spec.owner, self.names.by_path(spec, chunk, manifest) if self.names else {})
-
-
-def source_of(spec: JobSpec, found: Manifest) -> Fingerprint:
-    """The version of the original that probe read: the job may be older than its file."""
-    read = found.facts.get("source")
-    return Fingerprint.from_json(read) if read else spec.source
-
-
-def read_facts(blobs: Blobs, owner: str, found: Manifest) -> VideoFacts:
-    """What probe found, from its result.
-
-    Raises:
-        DamagedBlob: it is not there any more, or not as it was written.
-    """
-    artifact = found.artifact("facts.json")
-    with blobs.open(owner, artifact.sha256) as f:
-        data = f.read()
-    if hashlib.sha256(data).hexdigest() != artifact.sha256:
-        raise DamagedBlob(f"facts.json of result {found.key} is damaged")
-    return VideoFacts.from_json(json.loads(data))

@@ -1,11 +1,14 @@
 """Where the original of a video lies now: the same content may have been taken in from several places."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
-from rushes.domain.errors import NeverWorks, NotFound, RushesError, SourceMissing
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob, NeverWorks, NotFound, RushesError, SourceMissing
 from rushes.domain.job import Job
 from rushes.domain.keys import task_id
 from rushes.domain.result import Manifest
@@ -14,7 +17,6 @@ from rushes.domain.text import LOST, clean_text
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.home import Home
 from rushes.index.port import Video
-from rushes.jobs.open_plan import read_facts, source_of
 from rushes.media.originals import LocalOriginal
 from rushes.plan.planner import JobSpec, results_of
 
@@ -102,3 +104,23 @@ def list_originals(home: Home, video: Video) -> Iterator[Original]:
             yield Original(job, _spec(home, home.ledger.job(job)))
         except (NotFound, NeverWorks):  # the index lags behind, or its request cannot be read
             continue
+
+
+def source_of(spec: JobSpec, found: Manifest) -> Fingerprint:
+    """The version of the original that probe read: the job may be older than its file."""
+    read = found.facts.get("source")
+    return Fingerprint.from_json(read) if read else spec.source
+
+
+def read_facts(blobs: Blobs, owner: str, found: Manifest) -> VideoFacts:
+    """What probe found, from its result.
+
+    Raises:
+        DamagedBlob: it is not there any more, or not as it was written.
+    """
+    artifact = found.artifact("facts.json")
+    with blobs.open(owner, artifact.sha256) as f:
+        data = f.read()
+    if hashlib.sha256(data).hexdigest() != artifact.sha256:
+        raise DamagedBlob(f"facts.json of result {found.key} is damaged")
+    return VideoFacts.from_json(json.loads(data))

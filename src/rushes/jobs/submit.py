@@ -12,6 +12,8 @@ from rushes.home import Home
 from rushes.ledger.port import Submitted
 from rushes.plan.planner import JobSpec, clip_task, first_task
 
+CLIP = "clip"  # the recipe of a clip, and the kind of record that remembers one that was asked for
+
 
 def request_id_of(job_spec: JobSpec, specs: Mapping[str, StageSpec]) -> str:
     """The request id: everything that decides the work, so that a new version of a stage is a new request."""
@@ -30,10 +32,10 @@ def submit(
 
 def submit_clip(home: Home, job_spec: JobSpec, name: str, sha256: str, inputs: Mapping[str, list[str]]) -> Submitted:
     """Submit a clip: a job of one task that jumps every queue."""
-    spec = home.specs["clip"]
-    request = digest(["clip", asdict(job_spec), spec.version, sha256])
+    spec = home.specs[CLIP]
+    request = digest([CLIP, asdict(job_spec), spec.version, sha256])
     task = clip_task(job_id(job_spec.owner, request), job_spec, spec, sha256, inputs)
-    return _send(home, task, job_spec, request, name, "clip", 100)
+    return _send(home, task, job_spec, request, name, CLIP, 100)
 
 
 def _send(

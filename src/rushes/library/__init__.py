@@ -17,16 +17,23 @@ from rushes.domain.job import Job
 from rushes.domain.keys import JSON
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.conversion_report import ConversionReport, conversion_report, seconds_per_mb
-from rushes.estimates.estimate import Estimate, FilmCost, estimate, forecast, job_estimate
+from rushes.estimates.report import Estimate, FilmCost
 from rushes.files import local_path
 from rushes.home import Home, machine, version
 from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, unseen_by_workers
-from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, BackupReport, backup, maintenance_lock
-from rushes.jobs.maintenance.gc import GcProgress, GcReport
-from rushes.jobs.maintenance.verify import EVERYTHING, Damage, Selection, VerifyProgress, VerifyReport
+from rushes.jobs.maintenance.reports import (
+    EVERYTHING,
+    BackupReport,
+    Check,
+    Damage,
+    GcProgress,
+    GcReport,
+    Selection,
+    VerifyProgress,
+    VerifyReport,
+)
 from rushes.library.clips import Clip, ClipRequest, Clips
-from rushes.library.doctor import Check, confinement, doctor, health
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabulary
@@ -158,6 +165,7 @@ class Library:
 
     def estimate(self, paths: Places, wanted: JobRequest | None = None, *, signals: bool = False) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
+        from rushes.estimates.estimate import estimate
         from rushes.library.work.run import try_out
 
         work = partial(try_out, self.home, signals=signals)
@@ -173,6 +181,8 @@ class Library:
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job: seconds that nine of ten runs stay between; None if a stage is unknown."""
+        from rushes.estimates.estimate import job_estimate
+
         return job_estimate(self.home, job, machine())
 
     @property
@@ -265,6 +275,8 @@ class Library:
 
     def forecast(self, recipe: str, seconds: float, pixels: tuple[int, int]) -> FilmCost:
         """How long so many seconds of film would take on this machine."""
+        from rushes.estimates.estimate import forecast
+
         return forecast(self.home, recipe, seconds, pixels, machine())
 
     def missing_models(self, wanted: JobRequest | None = None) -> tuple[str, ...]:
@@ -302,6 +314,7 @@ class Library:
 
     def gc(self, on_progress: Callable[[GcProgress], None] = lambda _progress: None) -> GcReport:
         """Clear what is no longer needed; workers do the same by themselves, a little at a time."""
+        from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, maintenance_lock
         from rushes.library.retention import begin_round, tidy
 
         with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
@@ -315,6 +328,8 @@ class Library:
 
     def backup(self, to: Place) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
+        from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, backup, maintenance_lock
+
         with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
             snapshots = self.home.stores.snapshots(self.home.ledger, self.home.records)
             made = backup(self.home.folder, self.home.blobs, local_path(to), snapshots, folder_blobs)
@@ -343,10 +358,14 @@ class Library:
 
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""
+        from rushes.library.doctor import doctor
+
         return doctor(self.home)
 
     def health(self) -> dict[str, str]:
         """Each store, and "ok" or what it says instead."""
+        from rushes.library.doctor import health
+
         return health(self.home)
 
     def check_schema(self) -> None:
@@ -355,6 +374,8 @@ class Library:
 
     def confinement(self) -> dict[str, str]:
         """Each layer that confines the slots of this machine, and "on" or why it is not."""
+        from rushes.library.doctor import confinement
+
         return confinement(self.home)
 
     def list_settings(self) -> list[SettingValue]:

@@ -15,11 +15,9 @@ from rushes.home import Home
 from rushes.index.port import Video, find_video
 from rushes.jobs.control import announce, announce_ready, command
 from rushes.jobs.intake import wake
-from rushes.jobs.maintenance.gc import drop
-from rushes.jobs.maintenance.video_removal import CLIP, deleted_jobs
 from rushes.jobs.originals import Original, list_originals, original
 from rushes.jobs.steps import steps_of
-from rushes.jobs.submit import submit_clip
+from rushes.jobs.submit import CLIP, submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.names import stem
 from rushes.library.transcript import heard_in, speech_corrections
@@ -112,6 +110,9 @@ class Clips:
         Raises:
             NotFound: there is none.
         """
+        from rushes.jobs.maintenance.gc import drop
+        from rushes.jobs.maintenance.video_removal import deleted_jobs
+
         clip, home = self.get(id), self.home
         with suppress(Refused):
             command(home, clip.job, JobCommand.CANCEL)

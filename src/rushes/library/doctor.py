@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from rushes.blobs.documents import read_document
 from rushes.domain.errors import NotAllowed, RushesError, SandboxMissing, StoreAway
@@ -20,6 +19,7 @@ from rushes.index.port import find_video
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.maintenance.published_names import find_missing_names
+from rushes.jobs.maintenance.reports import Check
 from rushes.settings import foreign_variables, shown
 from rushes.worker.sandbox import REQUIRE
 from rushes.worker.sandbox.report import described, layers_of, missing_layers
@@ -29,16 +29,6 @@ SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0
 NEWEST = 20  # jobs whose published files are looked for: 14 requests each in a bucket; verify looks at all
 _WHERE = {"store": "store", "results": "blobs", "hints": "hints", "events": "storage_events"}  # check -> setting
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One part, whether it is well, and what to do if not."""
-
-    name: str
-    ok: bool
-    detail: str
-    hint: str = ""
 
 
 def doctor(home: Home) -> tuple[Check, ...]:

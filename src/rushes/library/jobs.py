@@ -11,7 +11,6 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import NOW, Worker
-from rushes.estimates.time_left import LearntTimes
 from rushes.home import Home, machine
 from rushes.index.port import Video
 from rushes.jobs import control
@@ -224,6 +223,8 @@ class Jobs:
 
     def watch(self, job: str) -> JobWatcher:
         """Look at a job again and again: it reads the plan once, and afterwards only what is new."""
+        from rushes.estimates.time_left import LearntTimes
+
         return JobWatcher(self.home.ledger, self.get(job).id, LearntTimes(self.home, machine()))
 
     def stage_rates(self) -> tuple[StageRates, ...]:

@@ -10,8 +10,8 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft, Failure, Verdict, retry_delay
 from rushes.domain.worker import Incarnation
+from rushes.jobs.maintenance.reports import Check
 from rushes.library import Library
-from rushes.library.doctor import Check
 from rushes.settings import load
 from rushes.wiring.incarnation import incarnation
 from tests.api.kit import SPEC

@@ -16,8 +16,9 @@ from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Failure
 from rushes.jobs.maintenance.deletion import Deletion, RetentionRules
-from rushes.jobs.maintenance.gc import GcReport, GcRound, gc
-from rushes.jobs.maintenance.verify import Selection, VerifyProgress, verify
+from rushes.jobs.maintenance.gc import GcRound, gc
+from rushes.jobs.maintenance.reports import GcReport, Selection, VerifyProgress
+from rushes.jobs.maintenance.verify import verify
 from rushes.jobs.maintenance.work_file import WorkFile
 from tests.unit.care_world import ME, RULES, World, spec
 

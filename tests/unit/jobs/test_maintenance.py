@@ -14,10 +14,11 @@ from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Draft, Finish, TaskState
 from rushes.home_folder import RESTORING
-from rushes.jobs.maintenance.backup import SEAL, BackupReport, backup, copy
+from rushes.jobs.maintenance.backup import SEAL, backup, copy
 from rushes.jobs.maintenance.repair import repair, rounds
+from rushes.jobs.maintenance.reports import BackupReport, Damage
 from rushes.jobs.maintenance.restore import LEDGER, restore
-from rushes.jobs.maintenance.verify import Damage, find_missing, verify
+from rushes.jobs.maintenance.verify import find_missing, verify
 from rushes.ledger.memory import MemoryLedger
 from rushes.worker.publish import sweep
 from tests.memory_blobs import MemoryBlobs

@@ -13,8 +13,9 @@ import pytest
 
 from rushes.aws.client import Service
 from rushes.domain.errors import Refused, RushesError
+from rushes.jobs.maintenance.reports import Check
 from rushes.library import Library
-from rushes.library.doctor import Check, _hints
+from rushes.library.doctor import _hints
 from rushes.servers import postgres, valkey
 from rushes.servers.process import Running
 from rushes.transport.redis import RedisHints

@@ -12,7 +12,7 @@ from rushes.domain.job import Counts, JobState
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.library import IntakeResult, RunReport
 from rushes.library.jobs import Jobs
-from rushes.library.videos.beside import WrittenFile
+from rushes.library.videos.files import WrittenFile
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Range, report
 from tests.unit.cli_library import Shelf, job, line, video

@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.blob_identity import copy_identity
@@ -23,6 +22,7 @@ from rushes.domain.errors import DamagedBlob, Refused
 from rushes.domain.keys import blob_key, parse_blob_key
 from rushes.domain.result import Artifact
 from rushes.files import READ, copy_private, locked_or_refused, make_private, write_whole
+from rushes.jobs.maintenance.reports import BackupReport
 from rushes.telemetry import effect, log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
@@ -32,16 +32,6 @@ SETTINGS = "rushes.toml"
 PATIENCE_SECONDS = 60.0  # of a command by hand: workers that clear up let go of the lock after each step
 
 OpenBlobs = Callable[[Path], Blobs]
-
-
-@dataclass(frozen=True, slots=True)
-class BackupReport:
-    """What a backup holds."""
-
-    files: int
-    size: int
-    copied: int  # files that were not there from an earlier backup
-    damaged: tuple[str, ...] = ()  # left out: blobs whose bytes do not match their names, manifests that are none
 
 
 def backup(

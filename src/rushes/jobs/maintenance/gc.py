@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from rushes.blobs.documents import read_document
@@ -20,6 +20,7 @@ from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import parse_blob_key
 from rushes.domain.result import Manifest
 from rushes.jobs.maintenance.deletion import Announce, Deletion, RetentionRules, footage_of, sort_job, sort_results
+from rushes.jobs.maintenance.reports import GcProgress, GcReport
 from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.ledger.pages import all_tasks, known_in_pages
 from rushes.ledger.port import Ledger
@@ -30,26 +31,6 @@ PARTS = 256  # manifests and blobs lie in folders by the first two digits of the
 _READERS = 8  # a bucket answers several at once
 _NAMED = 20  # digits of a hash: two that agree in them only keep a file that nobody needs
 Forget = Callable[[Job], None]
-
-
-@dataclass(frozen=True, slots=True)
-class GcReport:
-    """How much was set aside and freed, and which history was dropped."""
-
-    results: int
-    blobs: int
-    size: int
-    trimmed: int  # jobs whose old events were dropped
-    jobs: int  # that were forgotten
-
-
-@dataclass(frozen=True, slots=True)
-class GcProgress:
-    """How far a gc has come: which of its phases it is in, and how much of that is done (of 0: not known)."""
-
-    phase: str
-    done: int
-    total: int = 0
 
 
 OnProgress = Callable[[GcProgress], None]

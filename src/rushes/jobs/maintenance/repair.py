@@ -11,7 +11,8 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.grouping import grouped
 from rushes.domain.keys import manifest_key
 from rushes.jobs.maintenance.published_names import publish_again
-from rushes.jobs.maintenance.verify import DAMAGED, Damage
+from rushes.jobs.maintenance.reports import Damage
+from rushes.jobs.maintenance.verify import DAMAGED
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import inputs_of, needs_of, results_of

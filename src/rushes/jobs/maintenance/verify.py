@@ -17,6 +17,7 @@ from rushes.domain.keys import manifest_key
 from rushes.domain.result import Manifest, Result
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Task, TaskState
+from rushes.jobs.maintenance.reports import EVERYTHING, Damage, Selection, VerifyProgress, VerifyReport
 from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.ledger.pages import all_jobs, all_tasks, known_in_pages
 from rushes.ledger.port import Ledger
@@ -26,59 +27,7 @@ DAMAGED = "damaged: "  # how the reason begins why a result was, or should be, s
 _COMING = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """A result that is not what the ledger says, and the task that can make it again."""
-
-    job: str
-    task: str
-    key: str
-    output: str
-    what: str
-    names_only: bool = False  # its files are sound, but published names are missing or hold other bytes
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """What was looked at and what was found."""
-
-    results: int
-    files: int
-    size: int
-    damages: tuple[Damage, ...]
-    resumed: int = 0  # results of them that an earlier look had read before it was cut short
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyProgress:
-    """How far a look has come: results read, jobs looked at, how many jobs there are, and the name of the one now."""
-
-    results: int
-    jobs: int
-    total: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which results are read: all, a random share of them, or one part of several that are disjoint."""
-
-    share: float = 1.0
-    part: int = 1
-    parts: int = 1
-
-    def takes(self, key: str, seed: str) -> bool:
-        """Whether a result is one of them; the share is another one with every seed."""
-        in_part = _number(key) % self.parts == self.part - 1
-        return in_part and (self.share >= 1 or _number(f"{seed} {key}") < self.share * 2**32)
-
-
-def _number(text: str) -> int:
-    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
-
-
 OnProgress = Callable[[VerifyProgress], None]
-EVERYTHING = Selection()
 
 
 def verify(

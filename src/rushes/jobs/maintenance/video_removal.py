@@ -4,7 +4,6 @@ First a record says that it is gone; whatever a kill leaves undone, the same com
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from rushes.blobs.documents import address
@@ -18,20 +17,10 @@ from rushes.jobs import control
 from rushes.jobs.maintenance.deletion import RetentionRules
 from rushes.jobs.maintenance.gc import drop
 from rushes.jobs.maintenance.published_names import delete_path_names
+from rushes.jobs.maintenance.reports import RemovalReport
+from rushes.jobs.submit import CLIP
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Record
-
-CLIP = "clip"  # the kind of record that remembers a clip that was asked for
-
-
-@dataclass(frozen=True, slots=True)
-class RemovalReport:
-    """A video that is gone: its jobs, how many results went with it, and the uploaded originals that were deleted."""
-
-    video: str
-    jobs: tuple[str, ...]
-    results: int = 0
-    originals: tuple[str, ...] = ()
 
 
 def remove_video(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:

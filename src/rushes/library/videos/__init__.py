@@ -18,14 +18,13 @@ from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video, find_video
 from rushes.jobs.maintenance.published_names import find_missing_names
-from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal, remove_video, unfinished_removal
+from rushes.jobs.maintenance.reports import RemovalReport
 from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import goes_by, pick_one
 from rushes.library.transcript import spoken_languages
-from rushes.library.videos.beside import WrittenFile, write_all, write_corrected, write_sidecar, write_subtitles
-from rushes.library.videos.export import PublishedFilm, export, shots_of
+from rushes.library.videos.files import PublishedFilm, WrittenFile
 from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
 from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record
@@ -89,6 +88,8 @@ class Videos:
         Raises:
             NotFound: they are not there yet.
         """
+        from rushes.library.videos.export import shots_of
+
         return [(s.start_us, s.end_us) for s in shots_of(self.home, video)]
 
     def frame(self, video: Video, us: int) -> bytes:
@@ -97,7 +98,7 @@ class Videos:
         Raises:
             NotFound: no frame is kept there.
         """
-        from rushes.library.videos.frames import frame  # noqa: PLC0415 - av is loaded when it is needed
+        from rushes.library.videos.frames import frame
 
         return frame(self.home, video, us)
 
@@ -113,6 +114,8 @@ class Videos:
 
     def export(self, video: Video, kind: str, out: str | Path | None = None, language: str = "") -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, parquet, edl, otio."""
+        from rushes.library.videos.export import export
+
         return export(self.home, video, kind, local_path(out) if out else None, language)
 
     def spoken_languages(self, video: Video) -> list[str]:
@@ -158,22 +161,26 @@ class Videos:
 
     def films_3d(self, video: Video) -> list[PublishedFilm]:
         """Every film in 3D that was made of it."""
-        from rushes.library.videos.stereo import list_films  # noqa: PLC0415 - av is loaded when it is needed
+        from rushes.library.videos.stereo import list_films
 
         return list_films(self.home, video)
 
     def previews_3d(self, video: Video) -> list[tuple[str, str]]:
         """Format and published name of every 3D preview of it."""
-        from rushes.library.videos.stereo import list_previews  # noqa: PLC0415 - av is loaded when it is needed
+        from rushes.library.videos.stereo import list_previews
 
         return list_previews(self.home, video)
 
     def write_beside(self, jobs: Iterable[Job]) -> list[WrittenFile]:
         """Write subtitles and sidecars of finished jobs beside their originals, never over files of others."""
+        from rushes.library.videos.beside import write_sidecar, write_subtitles
+
         return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.home, job)]
 
     def write_sidecars(self, video: Video) -> list[WrittenFile]:
         """Write everything known of a video beside its original, as players, editors and `rushes index` read it."""
+        from rushes.library.videos.beside import write_all
+
         return write_all(self.home, video)
 
     def missing_files(self, video: Video) -> list[str]:
@@ -182,7 +189,7 @@ class Videos:
 
     def repair(self, video: Video) -> tuple[int, int]:
         """Make what is missing or damaged of it again: how many files at once, and by how many jobs that run again."""
-        from rushes.library.work.run import repair_video  # noqa: PLC0415 - a worker is loaded when it is needed
+        from rushes.library.work.run import repair_video
 
         return repair_video(self.home, self._jobs(video))
 
@@ -200,12 +207,16 @@ class Videos:
         Raises:
             NotFound: there is none of that id.
         """
+        from rushes.jobs.maintenance.video_removal import finish_removal, remove_video, unfinished_removal
+
         if left := unfinished_removal(self.home, id):
             return finish_removal(self.home, left)
         return remove_video(self.home, self.get(id), originals=originals)
 
     def correct(self, video: Video, start_us: int, end_us: int, text: str, kind: str = "speech") -> Record:
         """Say what really stands at a place; an empty text says that nothing does. Files beside the film follow."""
+        from rushes.library.videos.beside import write_corrected
+
         place = {"video": video.id, "start_us": start_us, "end_us": end_us}  # never a cluster or a row
         doc = {"kind": kind, "text": text, **place}
         record = self.home.records.put(CORRECTION, self.home.owner, "cor_" + short([kind, place]), doc)
@@ -222,6 +233,8 @@ class Videos:
         Raises:
             NotFound: there is none.
         """
+        from rushes.library.videos.beside import write_corrected
+
         record = self.home.records.get(CORRECTION, self.home.owner, id)
         self.home.delete_record(CORRECTION, id)
         video = find_video(self.home.index, self.home.owner, str(record.doc["video"])) if record else None

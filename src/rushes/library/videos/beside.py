@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.annotations.sidecars import faces_document
@@ -21,6 +20,7 @@ from rushes.index.query import SHOT
 from rushes.jobs.originals import current_path, list_originals, manifest_of
 from rushes.library.transcript import spoken_languages
 from rushes.library.videos.export import everything, export
+from rushes.library.videos.files import WrittenFile
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Conflict
 from rushes.telemetry import log
@@ -39,14 +39,6 @@ NAMES = {
     "otio": "otio",
     "csv": "csv",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """A file that belongs beside a film, and why it was not written ("" if it is there)."""
-
-    path: Path
-    kept: str = ""
 
 
 def write_subtitles(home: Home, job: Job) -> list[WrittenFile]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import groupby
@@ -122,13 +121,3 @@ KINDS: dict[str, Callable[[Home, Video], bytes]] = {
     "edl": lambda home, video: timelines.edl(footage_of(home, video), shots_of(home, video), _markers(home, video)),
     "otio": lambda home, video: timelines.otio(footage_of(home, video), shots_of(home, video), _markers(home, video)),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedFilm:
-    """A 3D version of a video of the library."""
-
-    format: str
-    name: str  # as it is published
-    size: int
-    file: str  # what a copy is called, as players read it

@@ -19,7 +19,7 @@ from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.originals import manifest_of, read_artifact
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
-from rushes.library.videos.export import PublishedFilm
+from rushes.library.videos.files import PublishedFilm
 from rushes.library.work.run import run, stopped
 from rushes.media.stereo.frame_packing import PACKINGS, SHORT_NAMES, StereoFormat, ass, parse_format
 from rushes.media.subtitles import cues

@@ -22,14 +22,8 @@ from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
 from rushes.jobs.maintenance.published_names import restore_names, still_wrong
 from rushes.jobs.maintenance.repair import repair, rounds
-from rushes.jobs.maintenance.verify import (
-    Damage,
-    OnProgress,
-    Selection,
-    VerifyReport,
-    find_missing,
-    verify,
-)
+from rushes.jobs.maintenance.reports import Damage, Selection, VerifyReport
+from rushes.jobs.maintenance.verify import OnProgress, find_missing, verify
 from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.jobs.progress import JobsWatcher

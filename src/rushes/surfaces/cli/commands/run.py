@@ -14,7 +14,7 @@ import click
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.library import Estimate, IntakeResult, JobRequest, Library, RunReport
-from rushes.library.videos.beside import WrittenFile
+from rushes.library.videos.files import WrittenFile
 from rushes.library.work.progress import FilmsAdded, JobProgress, JobsProgress, ModelProgress, RunProgress
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.command import command

@@ -13,7 +13,7 @@ from rushes.domain.span import clock
 from rushes.domain.task import Task, TaskState
 from rushes.library import IntakeResult, Library, RunReport
 from rushes.library.jobs import Reason
-from rushes.library.videos.beside import WrittenFile
+from rushes.library.videos.files import WrittenFile
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.screen import DONE, NOW, relative_path
 from rushes.surfaces.cli.session import Session
