@@ -27,6 +27,7 @@ from rushes.index.postgres import PostgresIndex
 from rushes.ledger.postgres import SQL, PostgresLedger
 from rushes.postgres import store
 from rushes.postgres.store import Postgres
+from rushes.postgres.transaction import Transaction
 from rushes.records.postgres import PostgresRecords
 
 LONG = 120.0  # seconds in which something must end; nothing here takes so long
@@ -315,7 +316,7 @@ def test_a_worker_frozen_inside_a_transaction_is_let_go_and_commits_nothing(db: 
     frozen, thaw, told = threading.Event(), threading.Event(), []
 
     def freeze() -> None:
-        def body(tx: store.Transaction) -> None:
+        def body(tx: Transaction) -> None:
             tx.all("job_row", id=NEW.id)
             frozen.set()
             thaw.wait(LONG)
@@ -552,7 +553,7 @@ def test_claims_are_in_order_wherever_their_rows_lie(ledger: PostgresLedger) -> 
 def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Postgres) -> None:
     sql = {"fail": "SELECT 1 / 0", "after": "SELECT %(n)s::integer", "too": "SELECT %(n)s::integer + 1"}
 
-    def body(tx: store.Transaction, *, fails: bool) -> list[int]:
+    def body(tx: Transaction, *, fails: bool) -> list[int]:
         sent = [tx.send(name, **({} if name == "fail" else {"n": 1})) for name in sql if fails or name != "fail"]
         return [row[0] for answer in sent for row in answer()]
 
@@ -564,7 +565,7 @@ def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Post
 
 
 def test_what_is_broken_off_before_its_commit_leaves_no_trace(db: Postgres) -> None:
-    def broken_off(tx: store.Transaction) -> None:
+    def broken_off(tx: Transaction) -> None:
         tx.run("add")
         raise KeyError
 

@@ -19,7 +19,8 @@ from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft
 from rushes.ledger.postgres import PostgresLedger
 from rushes.library import Library
-from rushes.postgres.store import Notification, Postgres
+from rushes.postgres.store import Postgres
+from rushes.postgres.transaction import Notification
 from rushes.settings import Settings
 from rushes.transport.notify import _IDLE, _LOCK, _SEND, Notify
 from rushes.wiring.postgres import PostgresSetup

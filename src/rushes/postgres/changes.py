@@ -7,7 +7,7 @@ it that was still under way: `top.number/late,late`.
 
 from collections.abc import Sequence
 
-from rushes.postgres.store import Row
+from rushes.postgres.transaction import Row
 
 
 def place(cursor: str) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from rushes.postgres.store import Postgres, Row, Transaction
+from rushes.postgres.store import Postgres
+from rushes.postgres.transaction import Row, Transaction
 from rushes.statements import Migrations
 
 _SQL = {

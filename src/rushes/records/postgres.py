@@ -5,7 +5,8 @@ from pathlib import Path
 
 from rushes.postgres import changes
 from rushes.postgres.schema import migrate
-from rushes.postgres.store import Postgres, Row
+from rushes.postgres.store import Postgres
+from rushes.postgres.transaction import Row
 from rushes.records.port import Record
 from rushes.records.sql import CHANGES, SqlRecords, record_of
 from rushes.statements import statements

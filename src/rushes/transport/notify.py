@@ -16,7 +16,9 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from rushes.domain.errors import RushesError, StoreAway
-from rushes.postgres.store import CONNECT_SECONDS, Notification, Postgres, translate_errors
+from rushes.postgres.errors import translate_errors
+from rushes.postgres.store import CONNECT_SECONDS, Postgres
+from rushes.postgres.transaction import Notification
 from rushes.telemetry import Outage, effect, log
 from rushes.transport.poll import Poll
 

@@ -13,7 +13,8 @@ from rushes.index.query import Term
 from rushes.index.sql import SqlIndex
 from rushes.index.sql.database import CONTENT_VERSION, SqlTransaction
 from rushes.postgres.schema import scripted
-from rushes.postgres.store import Postgres, Row, Transaction
+from rushes.postgres.store import Postgres
+from rushes.postgres.transaction import Row, Transaction
 from rushes.statements import statements
 
 SCHEMA = 4

@@ -18,7 +18,8 @@ from rushes.ledger.rules import lease_over
 from rushes.ledger.sql import STATEMENTS, SqlLedger, intake, queries, work
 from rushes.postgres import changes
 from rushes.postgres.schema import migrate
-from rushes.postgres.store import Postgres, Row, Transaction
+from rushes.postgres.store import Postgres
+from rushes.postgres.transaction import Row, Transaction
 from rushes.statements import statements
 
 T = TypeVar("T")
