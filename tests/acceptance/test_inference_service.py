@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 import schemathesis
@@ -17,6 +18,8 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
+from rushes.bucket.client import connect
+from rushes.bucket.location import BucketLocation
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.engines.http import InferenceServices
@@ -50,10 +53,12 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory, footage: Path) -> Iterator[str]:
+def service(tmp_path_factory: pytest.TempPathFactory, footage: Path, seaweed_s3: BucketLocation) -> Iterator[str]:
     """A real one with the models of the profile `fast`; two callers use models, 30 are let in."""
-    folder = tmp_path_factory.mktemp("ml")
-    with inference_service(folder, sources=str(footage.parent), gpu_concurrency="2", inference_queue="30") as url:
+    s3 = {"s3_endpoint": seaweed_s3.endpoint, "s3_key": seaweed_s3.key, "s3_secret": seaweed_s3.secret}
+    sources = f"{footage.parent},s3://{seaweed_s3.bucket}"
+    limits = {"gpu_concurrency": "2", "inference_queue": "30"}
+    with inference_service(tmp_path_factory.mktemp("ml"), sources=sources, **limits, **s3) as url:
         yield url
 
 
@@ -234,11 +239,38 @@ def test_pages_of_other_sites_may_not_ask(service: str) -> None:
     assert ask(service, "GET", "/health", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
 
 
+def invoked(service: str, **asked: object) -> tuple[int, Any]:
+    said = {"Content-Type": "application/json"}
+    status, data = ask(service, "POST", "/invocations", json.dumps(asked).encode(), said)
+    return status, json.loads(data)
+
+
+def test_a_film_is_made_3d_from_one_address_to_another(service: str, footage: Path, seaweed_s3: BucketLocation) -> None:
+    bucket = connect(seaweed_s3)
+    bucket.put("input/clip.mp4", draw(footage.parent / "short.mp4", 2, (160, 90)))
+    place = f"s3://{seaweed_s3.bucket}"
+    status, doc = invoked(
+        service, s3_input_uri=f"{place}/input/clip.mp4", s3_output_uri=f"{place}/jobs/1.mp4", mode="sbs"
+    )
+    assert (status, doc) == (200, {"status": "completed", "output_uri": f"{place}/jobs/1.mp4"})
+    far = footage.parent / "far.mp4"
+    far.write_bytes(bucket.get("jobs/1.mp4").bytes().to_bytes())
+    near = footage.parent / "near.mp4"
+    assert invoked(service, input_uri=str(footage.parent / "short.mp4"), output_uri=str(near), mode="sbs")[0] == 200
+    assert near.read_bytes() == far.read_bytes()
+    with av.open(str(near)) as made:
+        assert made.streams.video[0].frames == 20
+    assert invoked(service, input_uri=f"{place}/none.mp4", output_uri=str(near))[1]["code"] == "NotFound"
+    assert invoked(service, input_uri=str(near), output_uri="/etc/film.mp4")[1]["code"] == "NotAllowed"
+    assert invoked(service, input_uri=str(near))[1]["code"] == "Refused"
+    assert invoked(service, input_uri=str(near), output_uri=str(far), mode="hologram")[0] == 400
+
+
 def test_whatever_is_sent_by_the_contract_and_against_it_no_answer_is_a_500(service: str) -> None:
     answers: Counter[int] = Counter()
     contract = schemathesis.openapi.from_url(f"{service}/openapi.json")
     found = [found.ok() for found in contract.get_all_operations() if isinstance(found, Ok)]
-    assert len(found) == 10
+    assert len(found) == 11
     for operation in found:
         raw = operation.definition.raw
         modes = list(GenerationMode) if raw.get("parameters") or raw.get("requestBody") else [GenerationMode.POSITIVE]

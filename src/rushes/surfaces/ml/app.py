@@ -9,11 +9,11 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rushes.library import version
-from rushes.library.inference import Films, InferenceService
+from rushes.library.inference import Films, InferenceService, StereoFilms
 from rushes.settings import Settings
 from rushes.surfaces.http.openapi import DescribedApp
 from rushes.surfaces.http.problems import problem
-from rushes.surfaces.ml import calls, infer
+from rushes.surfaces.ml import calls, infer, invocations
 from rushes.surfaces.ml.metrics import exposition
 from rushes.surfaces.ml.problems import answer_errors
 from rushes.surfaces.ml.schemas import HealthResponse
@@ -36,10 +36,11 @@ def create(service: InferenceService, settings: Settings) -> FastAPI:
     )
     app.state.service = service
     app.state.turns = app.state.hub = Turns(service, settings.inference_queue)
-    app.state.films = Films(service, settings)
+    app.state.films, app.state.stereo = Films(service, settings), StereoFilms(settings)
     answer_errors(app)
     app.include_router(calls.router)
     app.include_router(infer.router)
+    app.include_router(invocations.router)
     app.add_api_route("/health", health, name="getHealth", tags=["health"], response_model=HealthResponse)
     app.add_api_route("/ping", ping, name="ping", tags=["health"])
     app.add_api_route("/metrics", metrics, name="metrics", tags=["health"], response_class=PlainTextResponse)
@@ -72,7 +73,7 @@ class MlApp(DescribedApp):
         doc = super().openapi()
         doc["components"]["securitySchemes"]["token"]["description"] = "RUSHES_INFERENCE_TOKEN of the service, if set"
         for path, operations in doc["paths"].items():
-            for operation in operations.values() if path.startswith(("/infer", "/v1")) else ():
+            for operation in operations.values() if path.startswith(("/infer", "/inv", "/v1")) else ():
                 told = operation["responses"]["default"]["content"]
                 operation["responses"] |= {
                     code: {"description": why, "content": told} for code, why in FAILURES.items()

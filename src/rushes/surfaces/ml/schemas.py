@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from rushes.domain.errors import Refused
 from rushes.library.inference import Health
 
 VideoPath = Annotated[
@@ -224,3 +225,30 @@ class SceneDetectionResponse(Provenance):
     """Scenes."""
 
     scenes: list[Scene]
+
+
+Address = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(s3://|/)[^\x00-\x1f]+$")]
+
+
+class InvocationRequest(BaseModel):
+    """A film to make 3D of: addresses by either name, s3://bucket/key or a path, below the configured sources."""
+
+    input_uri: Address | None = None
+    s3_input_uri: Address | None = None
+    output_uri: Address | None = None
+    s3_output_uri: Address | None = None
+    mode: Annotated[Name, Field(description="anaglyph, sbs, or another format of rushes stereo")] = "sbs"
+
+    def addresses(self) -> tuple[str, str]:
+        """Where it is read and where it is stored. Raises Refused."""
+        source, target = self.input_uri or self.s3_input_uri, self.output_uri or self.s3_output_uri
+        if not source or not target:
+            raise Refused("input_uri and output_uri are required", "s3_input_uri and s3_output_uri mean the same.")
+        return source, target
+
+
+class InvocationResponse(BaseModel):
+    """It is there."""
+
+    status: Literal["completed"]
+    output_uri: str

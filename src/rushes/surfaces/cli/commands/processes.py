@@ -161,8 +161,8 @@ def ml(session: Session, host: str, port: int, insecure: bool) -> int:
     service = InferenceService(settings)
     session.remark(("loading models", NOW))
     service.start()
-    server = Server(create(service, settings), host, port)
-    url = f"http://{_shown(host)}:{port}"
+    app, url = create(service, settings), f"http://{_shown(host)}:{port}"
+    server, app.state.stereo.url = Server(app, host, port), url
     session.message("serving", url=url, models=list(service.loaded()))
     session.line(url)
     server.run()

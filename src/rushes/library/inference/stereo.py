@@ -1,0 +1,90 @@
+"""A film in 3D, from one address to another: the whole recipe in a process and a home of its own, gone afterwards."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from rushes.domain.errors import BadMedia, InferenceFailed, NotAllowed, NotFound
+from rushes.files import copy_whole
+from rushes.library.inference.gate import Check
+from rushes.library.videos.stereo import StereoOptions
+from rushes.settings import Settings
+from rushes.sources.roots import is_below
+from rushes.wiring.addresses import fetch, store
+
+LOOK_SECONDS = 0.2
+_FAR = "s3://"
+_FATAL = 7  # exit code: trying again does not help
+
+
+class StereoFilms:
+    """Makes 3D films of what lies below the configured sources, and puts them there."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._roots = [root.strip() for root in settings.sources.split(",") if root.strip()]
+        self.url = ""  # of this service: its models measure depth; empty: the slots of the process do
+
+    def convert(self, source: str, target: str, mode: str, check: Check) -> None:
+        """Read a film, make its 3D version and store that.
+
+        Raises:
+            NotAllowed, NotFound, BadMedia, Refused: it cannot be done as asked.
+            Cancelled: the caller went away.
+            InferenceFailed: it failed.
+        """
+        StereoOptions(mode).wanted()
+        for address in (source, target):
+            if not address.startswith((_FAR, "/")) or not is_below(address, self._roots):
+                raise NotAllowed(
+                    "only addresses below the configured sources are read or written", "Set RUSHES_SOURCES."
+                )
+        with tempfile.TemporaryDirectory(prefix="rushes-3d-") as name:
+            film, made = Path(name) / f"film{Path(source).suffix[:8]}", Path(name) / "made.mp4"
+            if source.startswith(_FAR):
+                fetch(self._settings, source, film, self._settings.upload_gb << 30)
+            elif not (film := Path(os.path.realpath(source))).is_file():
+                raise NotFound(f"there is nothing at {source}", "Check the address.")
+            self._run(Path(name), film, made, mode, check)
+            self._put(made, target)
+
+    def _run(self, folder: Path, film: Path, made: Path, mode: str, check: Check) -> None:
+        argv = [sys.executable, "-m", "rushes", "--home", str(folder / "home"), "stereo", "make", str(film)]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [*argv, "--format", mode, "--out", str(made)],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK_SECONDS)
+                    break
+                check()
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.returncode:
+            told = (folder / "log").read_text("utf-8", "replace").strip()[-300:]
+            kind = BadMedia if process.returncode == _FATAL else InferenceFailed
+            raise kind(f"no 3D film was made: {told}")
+
+    def _environment(self) -> Mapping[str, str]:
+        stores = ("RUSHES_STORE", "DATABASE_URL", "RUSHES_BLOBS", "S3_BUCKET", "RUSHES_HINTS", "REDIS_URL")
+        kept = {name: value for name, value in os.environ.items() if name not in stores}
+        return {**kept, "RUSHES_INFERENCE": self.url or "local", "RUSHES_BESIDE": "false"}
+
+    def _put(self, made: Path, target: str) -> None:
+        if target.startswith(_FAR):
+            return store(self._settings, made, target)
+        return copy_whole(made, Path(target))

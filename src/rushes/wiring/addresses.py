@@ -1,0 +1,48 @@
+"""Files by their address: s3://bucket/key, read and written whole with the credentials of the settings."""
+
+from pathlib import Path
+
+from rushes.bucket.location import parse_location
+from rushes.domain.errors import NotFound, OverLimit, Refused
+from rushes.settings import Settings
+from rushes.wiring.setup import needed
+
+_BLOCK = 8 << 20
+
+
+def fetch(s: Settings, address: str, target: Path, most: int) -> None:
+    """Copy what lies at an address into a file.
+
+    Raises:
+        NotFound, OverLimit: it is not there, or has more than so many bytes.
+        StoreAway: the bucket does not answer.
+    """
+    bucket, key = _split(address)
+    with needed("s3"):
+        from rushes.bucket.client import connect, translate_errors
+    with translate_errors("reading a film"):
+        try:
+            found = connect(parse_location(bucket, s.s3_endpoint, s.s3_key, s.s3_secret)).get(key)
+        except FileNotFoundError as e:
+            raise NotFound(f"there is nothing at {address}", "Check the address.") from e
+        if found.meta["size"] > most:
+            raise OverLimit(f"{address} has more than {most} bytes")
+        with target.open("wb") as file:
+            for block in found.stream(min_chunk_size=_BLOCK):
+                file.write(block)
+
+
+def store(s: Settings, file: Path, address: str) -> None:
+    """Put a file at an address, over what lies there. Raises StoreAway."""
+    bucket, key = _split(address)
+    with needed("s3"):
+        from rushes.bucket.client import connect, translate_errors
+    with translate_errors("storing a film"):
+        connect(parse_location(bucket, s.s3_endpoint, s.s3_key, s.s3_secret)).put(key, file)
+
+
+def _split(address: str) -> tuple[str, str]:
+    location = parse_location(address)
+    if not location.prefix:
+        raise Refused(f"{address[:200]!r} names no file", "Write it as s3://bucket/key.")
+    return location.bucket, location.prefix
