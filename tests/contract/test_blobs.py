@@ -166,6 +166,13 @@ def test_a_damaged_blob_set_aside_can_be_made_again(blobs: Blobs, damage: Damage
         assert list(blobs.keys("")) == []
 
 
+def test_a_damaged_blob_is_left_where_it_is_by_whoever_only_looks(blobs: Blobs, damage: Damage) -> None:
+    blobs.put("anna", b"hello")
+    damage(b"hullo")
+    assert not blobs.verify("anna", HELLO)
+    assert _size(blobs, "anna", HELLO) == 5
+
+
 def test_a_sound_blob_is_not_set_aside(blobs: Blobs) -> None:
     blobs.put("anna", b"hello")
     blobs.verify("anna", HELLO, quarantine=True)

@@ -133,6 +133,20 @@ def test_what_died_while_a_plan_was_opening_is_opened_by_the_next_sweep(ledger: 
     assert len(ledger.events(NEW.id, types={E.ADOPTED})) == 20
 
 
+def test_what_is_done_while_a_plan_is_opening_is_known_to_its_later_pages(ledger: DynamoLedger) -> None:
+    plan = fan(NEW, WIDE)
+    with dying_at("ledger.owed:before", 2), pytest.raises(StoreAway):
+        opened(ledger, NEW, plan)
+    assert len(ledger.tasks(NEW.id).rows) < WIDE
+    worker(ledger)
+    (lease,) = claim(ledger, hinted=[plan[0].id])
+    ledger.complete("w1", [done(lease)])
+    ledger.sweep()
+    assert {t.state for t in ledger.tasks(NEW.id, stage="hear").rows} == {TaskState.READY}
+    finish_all(ledger)
+    check(ledger, WIDE + 3)
+
+
 def test_a_task_that_many_need_makes_them_all_ready(ledger: DynamoLedger) -> None:
     plan = fan(NEW, WIDE)
     assert opened(ledger, NEW, plan) == (plan[0].id,)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aws_kit
@@ -12,6 +13,7 @@ from botocore.exceptions import ReadTimeoutError  # type: ignore[import-untyped]
 from ledger_kit import Clock, claim, done, film, first_of, new_job, opened, who, worker
 
 from rushes.aws.client import Service
+from rushes.aws.table import TransactionCancelled
 from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.task import Lease, TaskState, Verdict
@@ -84,6 +86,21 @@ def test_tasks_of_a_job_that_was_stopped_a_moment_ago_are_not_leased(
     monkeypatch.setattr(Store, "job_rows", stopped)
     assert claim(ledger, n=4) == ()
     assert holders(ledger) == [None] * 4
+
+
+def test_of_rows_in_the_way_only_those_that_are_there_are_remembered(
+    ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, gone = ("job#a", "job"), ("job#b", "job")
+    refusals = [TransactionCancelled({here: {"pk": "job#a", "sk": "job"}, gone: None})]
+
+    def commit(_verb: str) -> None:
+        if refusals:
+            raise refusals.pop()
+
+    monkeypatch.setattr(Store, "begin", lambda *_: SimpleNamespace(commit=commit, written={}))
+    assert ledger.change("test", lambda _: "written") == "written"
+    assert {*ledger.recall([here, gone])} == {here}
 
 
 # What was claimed and not handed out

@@ -413,6 +413,7 @@ def test_labels_and_the_catalog_say_what_there_is(index: Index) -> None:
 def test_a_video_is_found_by_its_name_and_by_what_is_in_it(index: Index) -> None:
     _show(index, [_said("one beach", 1)])
     _show(index, [_said("other beach", 1)], "vid_2")
+    assert [hit.video for hit in search(index, "anna", "name:vid_2").hits] == ["vid_2"]
     index.apply(VideoRename("anna", "vid_1", "Été à Nice"))
     (hit,) = search(index, "anna", "nice").hits
     assert (hit.video, hit.kind, hit.start_us, _marked(hit)) == ("vid_1", "name", 0, "Été à [Nice]")

@@ -6,9 +6,16 @@ from typing import cast
 
 import pytest
 
-from rushes.domain.errors import NotAllowed, NotFound
+from rushes.domain.errors import LeaseLost, NotAllowed, NotFound
+from rushes.domain.task import Finish, Lease, Verdict
+from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs import open_plan
 from rushes.jobs.control import drain
+from rushes.jobs.open_plan import PlanOpener
+from rushes.ledger.port import Ledger
+from rushes.plan.planner import JobSpec
+from tests.memory_blobs import MemoryBlobs
 from tests.unit.care_world import ME, World
 
 
@@ -34,3 +41,18 @@ def test_others_cannot_drain_it_and_nobody_one_that_is_not_there() -> None:
     with pytest.raises(NotFound):
         drain(opened(world, "ann"), "nobody")
     assert not world.ledger.renew(mine, {}, {}).drain
+
+
+def test_a_plan_whose_lease_is_gone_is_not_written_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = JobSpec("ann", Fingerprint("film.mp4", 1, 1), ("probe",))
+    job = SimpleNamespace(id="job_a", payload=spec.to_text(), name="film.mp4")
+    answers = [Verdict.OK, Verdict.LOST, Verdict.OK]
+    ledger = SimpleNamespace(job=lambda _: job, batch=1, draft=lambda *_: answers.pop(0))
+    for name, stand_in in (("plan", ["a", "b", "c"]), ("job_facts", "{}"), ("source_of", spec.source)):
+        monkeypatch.setattr(open_plan, name, lambda *_, answer=stand_in: answer)
+    monkeypatch.setattr(PlanOpener, "_found", lambda *_: (None, None))
+    monkeypatch.setattr(PlanOpener, "_adopted", lambda _, _owner, drafts: drafts)
+    lease = Lease("job_a.probe", 1, "job_a", "probe", None, "cpu", '{"results": {"facts": "key"}}', 0, 0)
+    with pytest.raises(LeaseLost):
+        PlanOpener(cast(Ledger, ledger), MemoryBlobs(), {})(lease, Finish(lease.task, 1))
+    assert answers == [Verdict.OK], "nothing is written after that"

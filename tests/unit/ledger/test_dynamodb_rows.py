@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 from rushes.aws.table import Item
+from rushes.domain.job import JobState
 from rushes.domain.keys import canonical, task_id
 from rushes.domain.task import Draft, Need
 from rushes.ledger.dynamodb.rows import JobRow, TaskRow, draft_item, draft_of, unpack
@@ -64,3 +66,10 @@ def test_a_long_text_is_the_same_items_whoever_writes_it() -> None:
     assert split_text(JOB.id, text) == (kept, items)
     assert {len(str(item["body"])) for item in items[:-1]} == {PART}
     assert split_text(JOB.id, kept)[1]  # what only looks like one that is kept elsewhere is kept elsewhere
+
+
+def test_jobs_that_are_over_are_listed_by_when_they_ended_and_others_by_their_age() -> None:
+    over = replace(JOB, state=JobState.COMPLETED, finished=1_700_000_000_000)
+    assert over.item()["since"] == "001700000000000#000000000001"
+    assert JOB.item()["since"] == "000000000001"
+    assert (JOB.opened, JOB.cancelled, JOB.chunking) == (False, False, False)

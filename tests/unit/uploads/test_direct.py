@@ -1,5 +1,7 @@
 """Films straight to the bucket: what a bucket is asked when it is done already."""
 
+from dataclasses import replace
+
 import pytest
 from botocore.stub import Stubber  # type: ignore[import-untyped]
 
@@ -34,3 +36,12 @@ def test_a_film_that_is_whole_already_is_found_and_not_completed_again() -> None
 def test_a_bucket_is_named_in_the_path_where_it_cannot_be_in_the_host(bucket: str, endpoint: str, style: str) -> None:
     client = S3Multipart(BucketLocation(bucket))._connected(endpoint, "k", "s")
     assert client.meta.config.s3["addressing_style"] == style
+
+
+def test_uploads_that_nobody_finished_are_aborted_but_those_that_go_on(ministack_s3: BucketLocation) -> None:
+    bucket = S3Multipart(replace(ministack_s3, prefix="unfinished"))
+    left, going = (bucket.begin(f"input/{name}/source.mp4") for name in ("left", "going"))
+    assert bucket.abort_older("input", 3600.0) == 0, "they are young"
+    assert bucket.abort_older("input", -3600.0, but=[going]) == 1
+    assert bucket.parts("input/left/source.mp4", left) is None
+    assert bucket.parts("input/going/source.mp4", going) == ()
