@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from rushes.domain.errors import LeaseLost, NotAllowed, NotFound
-from rushes.domain.task import Finish, Lease, Verdict
+from rushes.domain.task import Draft, Finish, Lease, Verdict
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
 from rushes.jobs import open_plan
@@ -46,9 +46,10 @@ def test_others_cannot_drain_it_and_nobody_one_that_is_not_there() -> None:
 def test_a_plan_whose_lease_is_gone_is_not_written_on(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = JobSpec("ann", Fingerprint("film.mp4", 1, 1), ("probe",))
     job = SimpleNamespace(id="job_a", payload=spec.to_text(), name="film.mp4")
+    drafts = [Draft(f"job_a.develop.{n:05d}", "job_a", "develop", n, "{}") for n in range(3)]
     answers = [Verdict.OK, Verdict.LOST, Verdict.OK]
     ledger = SimpleNamespace(job=lambda _: job, batch=1, draft=lambda *_: answers.pop(0))
-    for name, stand_in in (("plan", ["a", "b", "c"]), ("job_facts", "{}"), ("source_of", spec.source)):
+    for name, stand_in in (("plan", drafts), ("job_facts", "{}"), ("source_of", spec.source)):
         monkeypatch.setattr(open_plan, name, lambda *_, answer=stand_in: answer)
     monkeypatch.setattr(PlanOpener, "_found", lambda *_: (None, None))
     monkeypatch.setattr(PlanOpener, "_adopted", lambda _, _owner, drafts: drafts)

@@ -1,6 +1,7 @@
 """Bookkeeping of a worker: no outcome is lost while the store is away, and answers to an older lease change nothing."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -168,5 +169,6 @@ def test_an_outcome_that_cannot_be_written_is_tried_again_at_once_only_if_a_file
 
 def test_a_worker_wakes_when_the_time_of_a_task_is_over() -> None:
     state, _ = core.step(core.begin(Limits(1, task_seconds=5.0)), inputs.Tick(), 100.0)
-    state, _ = core.step(state, inputs.Claimed(("cpu",), (OLD,), 1), 100.0)
-    assert 100.0 < state.wake_at() <= 105.0
+    state, _ = core.step(state, inputs.Claimed(("cpu",), (OLD._replace(chunk=0),), 1), 100.0)
+    state = replace(state, renew_at=200.0, sweep_at=200.0, rest_until=200.0)
+    assert state.wake_at() == 105.0

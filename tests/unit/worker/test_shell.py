@@ -20,7 +20,7 @@ from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Completed, Debt, Renewed, SweepResult
 from rushes.telemetry import BugLog
-from rushes.worker import commands, core, inputs, shell
+from rushes.worker import commands, core, inputs, scratch, shell
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
 from rushes.worker.outbox import Outbox
@@ -499,3 +499,13 @@ def test_what_one_page_of_a_sweep_leaves_is_swept_at_once(
     monkeypatch.setattr(worker, "_sweep", lambda: again.append(True))
     worker._sweep_page()
     assert again == [True] * more
+
+
+def test_what_a_link_in_the_scratch_leads_to_is_left_alone(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "scratch", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    (root / "1-link").symlink_to(elsewhere)
+    (root / "2-left").mkdir()
+    assert scratch.clear(root) == 1
+    assert elsewhere.is_dir()
