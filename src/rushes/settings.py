@@ -67,7 +67,7 @@ class Settings:
         "",
         "DATABASE_URL",
     )
-    blobs: str = _field("results: empty = a folder in the home, or s3://bucket/prefix", "", "S3_BUCKET")
+    blobs: str = _field("results: empty = a folder in the home, s3://bucket/prefix, gs:// or az://", "", "S3_BUCKET")
     hints: str = _field("hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL")
     site: str = _field("name of the machines that see the same files under the same paths (empty = this one alone)", "")
     shared: bool = _field("the home's folder is mounted on every worker of the fleet", default=False)

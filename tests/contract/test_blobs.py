@@ -17,8 +17,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
+from uuid import uuid4
 
 import pytest
+from obstore.store import MemoryStore
 from tests.memory_blobs import MemoryBlobs
 
 from rushes.blobs.documents import address, read_document
@@ -27,7 +30,7 @@ from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.blobs.port import Blobs, ByteRange
 from rushes.blobs.published import missing_names, own_names, publish_names, wrong_names
 from rushes.blobs.s3 import S3Blobs
-from rushes.bucket.location import BucketLocation
+from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
 from rushes.domain.keys import blob_key
 from rushes.domain.result import Artifact, Manifest, Provenance
@@ -57,7 +60,24 @@ def _bucket(server: str) -> Callable[[pytest.FixtureRequest, Path], Blobs]:
     return opened
 
 
+def _clouds(_request: pytest.FixtureRequest, folder: Path) -> Blobs:
+    """The code of gs:// and az:// over the client library's own store: there is no server of Google's to start."""
+    blobs = S3Blobs(parse_location("az://container", "http://127.0.0.1:9", "account", "c2VjcmV0"), folder / "scratch")
+    own_store: Any = MemoryStore()
+    blobs._store = own_store
+    return blobs
+
+
+def _azurite(_request: pytest.FixtureRequest, folder: Path) -> Blobs:
+    """Azure's emulator, where one runs: RUSHES_TEST_AZURITE=http://host:port/account,key, with a container rushes."""
+    endpoint, _, key = os.environ[AZURITE].partition(",")
+    place = parse_location(f"az://rushes/{uuid4()}", endpoint, endpoint.rpartition("/")[2], key)
+    return S3Blobs(place, folder / "scratch")
+
+
+AZURITE = "RUSHES_TEST_AZURITE"
 OPEN = {"memory": _memory, "folder": _folder, "ministack": _bucket("ministack_s3"), "seaweed": _bucket("seaweed_s3")}
+OPEN |= {"clouds": _clouds, **({"azurite": _azurite} if AZURITE in os.environ else {})}
 
 
 @pytest.fixture(params=OPEN)

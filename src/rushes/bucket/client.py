@@ -6,22 +6,31 @@ from datetime import timedelta
 from typing import Any
 
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-from obstore.store import S3Store
+from obstore.store import AzureStore, GCSStore, S3Store
 
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import NoCredentials, StoreAway, StoreMissing, StoreRefuses
 
+BucketClient = S3Store | GCSStore | AzureStore
 _ROLE = ("/latest/api/token", "/latest/meta-data/iam")  # the last address where credentials are looked for
 
 
-def connect(location: BucketLocation) -> S3Store:
+_CLOUDS: dict[str, tuple[Any, dict[str, str]]] = {  # the client of each, and what it calls key and secret
+    "s3://": (S3Store, {"key": "access_key_id", "secret": "secret_access_key"}),
+    "gs://": (GCSStore, {}),  # by GOOGLE_APPLICATION_CREDENTIALS or the machine's service account
+    "az://": (AzureStore, {"key": "account_name", "secret": "account_key"}),
+}
+
+
+def connect(location: BucketLocation) -> BucketClient:
     """A client for a location. Safe in threads and in spawned processes, never across a fork."""
-    named = {"endpoint": location.endpoint, "access_key_id": location.key, "secret_access_key": location.secret}
-    config: Any = {name: value for name, value in named.items() if value}
-    return S3Store(
+    store, words = _CLOUDS[location.scheme]
+    named = {"endpoint": location.endpoint} if words else {}
+    named |= {word: getattr(location, name) for name, word in words.items()}
+    client: BucketClient = store(
         location.bucket,
         prefix=location.prefix or None,
-        config=config,
+        config={name: value for name, value in named.items() if value},
         client_options={
             "allow_http": location.endpoint.startswith("http://"),
             "connect_timeout": timedelta(seconds=5),
@@ -34,6 +43,7 @@ def connect(location: BucketLocation) -> S3Store:
             "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=3), "base": 2},
         },
     )
+    return client
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from rushes.domain.errors import Refused
 
 SCHEME = "s3://"
+SCHEMES = (SCHEME, "gs://", "az://")  # Amazon and its like, Google Cloud Storage, Azure Blob Storage
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _PART = r"(?!\.\.?(?:/|$))[^/\x00-\x1f\x7f]+"  # neither empty nor a way up
 _PREFIX = re.compile(f"{_PART}(?:/{_PART})*")
@@ -13,7 +14,7 @@ _PREFIX = re.compile(f"{_PART}(?:/{_PART})*")
 
 @dataclass(frozen=True, slots=True)
 class BucketLocation:
-    """A bucket, or a part of it. Empty means as AWS tools find it: environment, role of the machine."""
+    """A bucket, or a part of it. Empty means as its cloud's tools find it: environment, role of the machine."""
 
     bucket: str
     prefix: str = ""
@@ -21,11 +22,12 @@ class BucketLocation:
     key: str = ""
     secret: str = field(default="", repr=False)
     patience: float = 20.0  # seconds that a request is tried again for; below a lease
+    scheme: str = SCHEME
 
     @property
     def url(self) -> str:
         """As people write it."""
-        return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
+        return f"{self.scheme}{self.bucket}/{self.prefix}".rstrip("/")
 
     def below(self, part: str) -> "BucketLocation":
         """A folder of it."""
@@ -33,13 +35,17 @@ class BucketLocation:
 
 
 def parse_location(url: str, endpoint: str = "", key: str = "", secret: str = "") -> BucketLocation:
-    """The location that s3://bucket/prefix names (a bare bucket is one as well).
+    """The location that s3://bucket/prefix, gs:// or az:// names (a bare bucket is one of S3).
 
     Raises:
         Refused: it names none.
     """
-    bucket, _, prefix = url.removeprefix(SCHEME).partition("/")
+    scheme = next((scheme for scheme in SCHEMES if url.startswith(scheme)), SCHEME)
+    bucket, _, prefix = url.removeprefix(scheme).partition("/")
     prefix = prefix.strip("/")
     if not _BUCKET.fullmatch(bucket) or (prefix and not _PREFIX.fullmatch(prefix)):
-        raise Refused(f"not a bucket: {url[:200]!r}", "Write it as s3://bucket/prefix.")
-    return BucketLocation(bucket, prefix, endpoint, key, secret)
+        raise Refused(
+            f"not a bucket: {url[:200]!r}",
+            "Write it as s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.",
+        )
+    return BucketLocation(bucket, prefix, endpoint, key, secret, scheme=scheme)

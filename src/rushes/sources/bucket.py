@@ -9,10 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from obstore.exceptions import PreconditionError
-from obstore.store import S3Store
 
 from rushes.blobs.local_cache import LocalCache
-from rushes.bucket.client import connect, translate_errors
+from rushes.bucket.client import BucketClient, connect, translate_errors
 from rushes.bucket.location import SCHEME, BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
@@ -72,7 +71,7 @@ class BucketOriginals:
         """`access` says how buckets are reached; its own bucket and prefix do not matter."""
         self._access = access
         self._cache = LocalCache(cache, most)
-        self._stores: dict[str, S3Store] = {}
+        self._stores: dict[str, BucketClient] = {}
 
     def original(self, taken_in: Fingerprint) -> "BucketOriginal":
         """The original that was taken in as this; of one that was promised before it was there, what is there now.
@@ -90,7 +89,7 @@ class BucketOriginals:
 class BucketOriginal:
     """An original in a bucket. Every read names the ETag that was taken in, so another version is never mixed in."""
 
-    store: S3Store
+    store: BucketClient
     key: str
     taken_in: Fingerprint
     cache: LocalCache
@@ -138,25 +137,25 @@ class BucketOriginal:
             raise SourceChanged(f"{self.name} has changed since it was added") from e
 
 
-def _whole(location: BucketLocation) -> S3Store:
+def _whole(location: BucketLocation) -> BucketClient:
     return connect(replace(location, prefix=""))
 
 
-def _named(store: S3Store, key: str) -> list[Any]:
+def _named(store: BucketClient, key: str) -> list[Any]:
     try:
         return [store.head(key)] if key else []
     except FileNotFoundError:
         return []
 
 
-def _now(store: S3Store, bucket: str, key: str) -> Fingerprint:
+def _now(store: BucketClient, bucket: str, key: str) -> Fingerprint:
     with translate_errors("looking at a key"):
         for meta in _named(store, key):
             return _fingerprint(bucket, meta)
     raise SourceMissing(f"{SCHEME}{bucket}/{key} is missing")
 
 
-def _list(store: S3Store, prefix: str) -> Iterator[Any]:
+def _list(store: BucketClient, prefix: str) -> Iterator[Any]:
     for page in store.list(prefix or None):
         yield from page
 

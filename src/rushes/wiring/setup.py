@@ -43,7 +43,8 @@ class Setup:
     def multipart(self) -> Multipart | None:
         """Signed uploads to the bucket, if boto3 is here to sign them."""
         s = self._settings
-        if not s.blobs or not s.presigned or not find_spec("boto3"):
+        signed = s.presigned and s.blobs and not s.blobs.startswith(("gs://", "az://"))
+        if not signed or not find_spec("boto3"):
             return None
         from rushes.blobs.s3.multipart import S3Multipart
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from obstore.exceptions import AlreadyExistsError
-from obstore.store import S3Store
 
 from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
 from rushes.blobs.local_cache import LocalCache
@@ -49,7 +48,7 @@ class S3Blobs:
 
     def __init__(self, location: BucketLocation, cache: Path, most: int = 10 << 30) -> None:
         """`cache` is a folder of this machine, of which `most` bytes may be used."""
-        self._store: S3Store = connect(location)
+        self._store = connect(location)
         self._cache = LocalCache(cache, most)
         self.root, self.folder = location.url, cache
 
