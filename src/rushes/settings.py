@@ -149,6 +149,7 @@ class Settings:
     jobs_ttl_days: int = _field("days to keep jobs that failed, were cancelled or have nothing left (0 = all)", 0)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
     beside: bool = _field("write subtitles and a sidecar file next to the video", default=True)
+    queues: str = _field("queues of your own, for jobs over gRPC, comma separated", "")
     token: str = _field("token for programs that call the API (Authorization: Bearer ...), never shown", "")
     hosts: str = _field("additional host names that the API accepts, comma separated", "")
     cors: str = _field("web origins that may call the API, comma separated", "")

@@ -5,9 +5,12 @@ import signal
 import subprocess
 from pathlib import Path
 
+import grpc
 import httpx
 import psutil
+import pytest
 
+from rushes.surfaces.rpc.generated import jobs_pb2
 from tests.api.kit import DEADLINE, PROGRAM, served, wait_for
 
 
@@ -64,3 +67,24 @@ def test_setup_shows_where_the_first_account_is_made(home: Path) -> None:
             assert http.get(said["setup"]).status_code == 200
             assert http.get("/setup").status_code == 403
             assert http.get("/api/v1/jobs").status_code == 401
+
+
+def test_grpc_listens_beside_http_and_asks_for_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUSHES_TOKEN", "a-token-of-the-test")
+    monkeypatch.setenv("RUSHES_QUEUES", "default")
+    with served(tmp_path / "home", "--grpc", "0") as (process, _said):
+        assert process.stdout
+        said = json.loads(process.stdout.readline())
+        assert said["queues"] == ["default"]
+        with grpc.insecure_channel(said["address"]) as channel:
+            put = channel.unary_unary(
+                "/rushes.v1.JobService/Enqueue",
+                jobs_pb2.EnqueueRequest.SerializeToString,
+                jobs_pb2.EnqueueResponse.FromString,
+            )
+            asked = jobs_pb2.EnqueueRequest(queue="default", request_id="one")
+            with pytest.raises(grpc.RpcError) as caught:
+                put(asked)
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            made = put(asked, metadata=[("authorization", "Bearer a-token-of-the-test")])
+            assert made.job_id.startswith("job_")

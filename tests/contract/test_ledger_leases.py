@@ -237,6 +237,22 @@ def test_a_renewal_keeps_every_task_of_a_worker(backend: Backend, ledger: Ledger
     assert ledger.complete("w1", [done(leased)]).verdicts == (Verdict.OK,)
 
 
+def test_a_worker_may_be_silent_for_as_long_as_its_lease_is(backend: Backend, ledger: Ledger) -> None:
+    opened(ledger, NEW, PLAN)
+    patient = replace(who("patient"), lease_seconds=100.0)
+    ledger.renew(patient, {}, {})
+    (lease,) = claim(ledger, "patient")
+    ledger.sweep()
+    backend.clock.advance(90)
+    assert ledger.sweep().released == 0
+    ledger.renew(replace(patient, lease_seconds=40.0), {lease.task: lease.fence}, {})
+    ledger.sweep()
+    backend.clock.advance(39)
+    assert ledger.sweep().released == 0
+    backend.clock.advance(2)
+    assert ledger.sweep().released == 1
+
+
 def test_a_lease_that_ran_out_unnoticed_still_counts(backend: Backend, ledger: Ledger, leased: Lease) -> None:
     backend.clock.advance(100)
     assert ledger.complete("w1", [done(leased)]).verdicts == (Verdict.OK,)

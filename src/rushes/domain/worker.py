@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from rushes.domain.task import LEASE_SECONDS
+
 
 def worker_id(machine: str, host: str, boot: str, chance: str) -> str:
     """`x86_64-2.studio.a0fb65.17570b12`: the kind of machine, host, boot and chance."""
@@ -45,6 +47,7 @@ class Incarnation:
     machine: str = ""  # what rates are learnt by
     version: str = ""
     owner: str = ""  # whose settings it was started with; it works for everybody
+    lease_seconds: float = LEASE_SECONDS  # how long it may be silent, from its last renewal on
 
 
 @dataclass(frozen=True, slots=True)

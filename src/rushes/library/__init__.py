@@ -36,6 +36,7 @@ from rushes.jobs.maintenance.reports import (
 from rushes.library.clips import Clip, ClipRequest, Clips
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
+from rushes.library.queues import Queues
 from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabulary
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
@@ -93,6 +94,7 @@ class Library:
         self.videos, self.jobs, self.people = Videos(self.home), Jobs(self.home), People(self.home)
         self.uploads, self.paths, self.clips = Uploads(self.home), Paths(self.home), Clips(self.home)
         self.puts = BucketPuts(self.uploads)
+        self.queues = Queues(self.home)
 
     def __enter__(self) -> Self:
         return self

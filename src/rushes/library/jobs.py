@@ -65,8 +65,9 @@ class Jobs:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Where jobs are put: the lanes of the first tasks of videos and clips."""
-        return (*self.home.every_lane, *NOW)
+        """Where jobs are put: the lanes of the first tasks of videos and clips, and queues of one's own."""
+        own = (name for part in self.home.settings.queues.split(",") if (name := part.strip()))
+        return (*self.home.every_lane, *NOW, *own)
 
     def page(self, state: JobState | None = None, cursor: str = "", limit: int = 100, queue: str = "") -> Page[Job]:
         """Jobs, newest first, without the trials that estimates make; of one queue, or all.

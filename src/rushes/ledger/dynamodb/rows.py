@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rushes.aws.table import Item, Key
 from rushes.domain.job import FINAL, Counts, Job, JobState, NewJob
 from rushes.domain.keys import JSON
-from rushes.domain.task import Draft, Failure, Lease, Need, Task, TaskState
+from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Lease, Need, Task, TaskState
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.dynamodb import keys
@@ -253,6 +253,11 @@ class WorkerRow:
     @property
     def key(self) -> Key:
         return keys.worker_key(self.id)
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long it may be silent."""
+        return float(self.who.get("lease_seconds", LEASE_SECONDS))
 
     @property
     def incarnation(self) -> Incarnation:

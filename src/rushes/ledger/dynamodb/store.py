@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from rushes.aws.table import TRANSACTION, Item, Key, Table, Timestamps, TransactionCancelled, Write, key_of
 from rushes.domain.errors import StoreAway
-from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import Seconds, boot_seconds
 from rushes.ledger.dynamodb import owed
@@ -73,7 +72,7 @@ class Heartbeats:
         now = self.clock()
         if self._seen.get(row.id, (-1, 0.0))[0] != row.heartbeat:
             self._seen[row.id] = row.heartbeat, now if at is None else at
-        return 0.0 if row.left else max(0.0, self._seen[row.id][1] + LEASE_SECONDS - now)
+        return 0.0 if row.left else max(0.0, self._seen[row.id][1] + row.lease_seconds - now)
 
     def since_over(self, worker: str) -> float:
         """Seconds since this process first saw that the worker is over."""

@@ -39,6 +39,7 @@ def renew(
         if row.over:
             return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True), None
         row.heartbeat, row.note, row.left = row.heartbeat + 1, note, False
+        row.who["lease_seconds"] = worker.lease_seconds
         tx.put(row)
         _note_progress(tx, worker.id, holding, progress)
         held_now = {task.id: status(tx, task) for task in tx.tasks(holding)}

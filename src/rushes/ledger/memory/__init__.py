@@ -6,7 +6,7 @@ from typing import TypeVar
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
-from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, LeaseStatus, Need, Task, TaskState, Verdict
+from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, Need, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import rules
 from rushes.ledger.memory.state import JobRow, MemoryState, TaskRow, WorkerRow
@@ -73,7 +73,7 @@ class MemoryLedger(MemoryState):
             row = self._workers.setdefault(worker.id, WorkerRow(worker, 0.0, self._wall()))
             if row.over:
                 return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True)
-            row.until, row.note = self._now() + LEASE_SECONDS, note
+            row.until, row.note = self._now() + worker.lease_seconds, note
             for task, fraction in progress.items():
                 held = self._held(worker.id, task, holding.get(task, 0))
                 if held:

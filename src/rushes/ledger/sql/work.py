@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from rushes.domain.event import EventType
 from rushes.domain.keys import parse_task_id
-from rushes.domain.task import LEASE_SECONDS, Failure, Finish, Lease, LeaseStatus, Verdict
+from rushes.domain.task import Failure, Finish, Lease, LeaseStatus, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Completed, Renewed
 from rushes.ledger.rules import EventData, TaskStatus, lease_statuses
@@ -32,11 +32,11 @@ def renew(
         return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True)
     if row is None:
         who = asdict(worker) | {"lanes": encode(worker.lanes), "note": legible(note)}
-        lease = {"until": tx.awake + LEASE_SECONDS, "seen": tx.wall, "started": tx.wall}
+        lease = {"until": tx.awake + who.pop("lease_seconds"), "seen": tx.wall, "started": tx.wall}
         tx.insert("worker", [{**who, **lease, "over": False, "draining": False}])
     else:
         now = None if tx.at is None else tx.awake
-        tx.run("keep_worker", number=row[0], now=now, at=tx.at, seconds=LEASE_SECONDS, note=legible(note))
+        tx.run("keep_worker", number=row[0], now=now, at=tx.at, seconds=worker.lease_seconds, note=legible(note))
     rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
     if row and rows:
         tx.run("keep_progress", number=row[0], rows=encode(rows))

@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -106,15 +107,26 @@ def _end(session: Session, view: WorkerView, code: int) -> None:
 @number_option("--port", "Port to listen on.", 0, 65535, 8000)
 @number_option("--workers", "Also start N workers.", 0, default=0)
 @number_option("--slots", "Chunks that each worker processes at the same time.", 1)
+@number_option("--grpc", "Port for jobs in queues of your own over gRPC.", 0, 65535)
 @click.option("--setup", is_flag=True, help="Print a link with a code for creating the first account.")
 @click.option("--insecure", is_flag=True, help="Let other machines use plain HTTP, without a TLS proxy.")
-def serve(session: Session, host: str, port: int, workers: int, slots: int | None, setup: bool, insecure: bool) -> int:
+def serve(
+    session: Session,
+    host: str,
+    port: int,
+    workers: int,
+    slots: int | None,
+    grpc: int | None,
+    setup: bool,
+    insecure: bool,
+) -> int:
     """Serve the library to browsers and to programs over HTTP.
 
     On a loopback address everyone on this machine has full access, until there is an account (rushes users add NAME).
     Any other address needs a token (RUSHES_TOKEN) or an account, and a proxy with TLS whose address is set as `proxy`
     in rushes.toml; --insecure does without. The server processes no videos itself: --workers starts workers as well.
-    Requires: pip install 'rushes[serve]'
+    With --grpc, programs put jobs into queues of their own (setting `queues`) and take them: see docs/guides/queues.md.
+    Requires: pip install 'rushes[serve]', and 'rushes[grpc]' for --grpc.
     """
     with needed("serve"):
         from rushes.surfaces.server.app import create  # noqa: PLC0415 - the extra may not be installed
@@ -128,11 +140,30 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
     beside = WorkerProcesses(library.folder, workers, slots)
     server = Server(app, host, port)
     _report_address(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.access.open)
+    rpc = _serve_grpc(session, library, host, grpc, is_open=app.state.access.open) if grpc is not None else None
     try:
         server.run()
     finally:
+        if rpc:
+            rpc.stop(None)
         beside.stop(signals)
     return 128 + server.told if server.told else 0
+
+
+def _serve_grpc(session: Session, library: Library, host: str, port: int, *, is_open: bool) -> Any:
+    """A gRPC server that runs.
+
+    Raises:
+        Refused: others could come in without a token.
+    """
+    with needed("grpc"):
+        from rushes.surfaces.rpc.server import create  # noqa: PLC0415 - the extra may not be installed
+    if not is_open and not library.settings.token:
+        raise Refused("gRPC needs a token here", "Set RUSHES_TOKEN; callers send it as authorization: Bearer TOKEN.")
+    server, port = create(library, f"{_shown(host)}:{port}")
+    server.start()
+    session.message("grpc", address=f"{_shown(host)}:{port}", queues=library.queues.names)
+    return server
 
 
 @command("ml", "rushes ml", "rushes ml --host 0.0.0.0 --port 8001 --insecure")

@@ -1,0 +1,255 @@
+"""Queues of one's own: jobs with opaque parameters that anybody's worker takes, reports on and completes.
+
+Our own workers never take them: their lanes begin with `q-`, which no stage has.
+"""
+
+import base64
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from rushes.domain.errors import NeverWorks, NotFound, OverLimit, Refused, StaleToken
+from rushes.domain.job import Job, JobCommand, JobState, NewJob
+from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, task_id
+from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict, retry_delay
+from rushes.domain.video import Fingerprint
+from rushes.domain.worker import Incarnation
+from rushes.home import Home, version
+from rushes.ledger.port import Page
+from rushes.library.access.task_tokens import TaskToken, TokenKeys, TokenSigner
+from rushes.plan.planner import JobSpec
+
+RECIPE, STAGE = "queue", "work"  # of a job in a queue of one's own: one task
+MOST = 10  # jobs in one answer
+LONGEST_LEASE = 43_200  # seconds
+PARAMS_BYTES = 256 * 1024
+TOKEN_SECONDS = 86_400  # a token outlives its lease: the fence says whether it still counts
+SWEEP_SECONDS = 5.0
+GoesOn = Callable[[], bool]
+
+
+def lane_of(queue: str) -> str:
+    """The lane of a queue."""
+    return f"q-{queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job for a worker that is not ours: what it asks, which attempt it is, and the token to report with."""
+
+    job: str
+    queue: str
+    params: bytes
+    attempt: int
+    token: str
+
+
+class Queues:
+    """The queues that this home has by its setting `queues`."""
+
+    def __init__(self, home: Home, clock: Callable[[], float] = time.monotonic) -> None:
+        self.home, self._clock = home, clock
+        self._swept = -SWEEP_SECONDS
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(name for part in self.home.settings.queues.split(",") if (name := part.strip()))
+
+    @cached_property
+    def _keys(self) -> TokenKeys:
+        return TokenKeys(self.home)
+
+    def enqueue(self, queue: str, request_id: str, params: bytes, priority: int = 0) -> Job:
+        """A job; the same request id again answers the job there is, whatever its parameters.
+
+        Raises:
+            Refused: there is no such queue, or no request id.
+            OverLimit: the parameters are too long.
+        """
+        self._check(queue)
+        if not is_id(request_id):
+            raise Refused("a request needs an id of letters, digits, _ and -", "Make a random one for each request.")
+        if len(params) > PARAMS_BYTES:
+            raise OverLimit(
+                f"parameters have at most {PARAMS_BYTES} bytes", "Store them elsewhere and send an address."
+            )
+        owner, request = self.home.owner, digest(["queue", request_id])
+        job = job_id(owner, request)
+        asked = {STAGE: {"params": base64.b64encode(params).decode("ascii")}}
+        payload = JobSpec(owner, Fingerprint(f"queue:{queue}", 0, 0), (STAGE,), asked).to_text()
+        first = Draft(task_id(job, STAGE, None), job, STAGE, None, _spec(owner), lane_of(queue))
+        new = NewJob(job, owner, request, request_id, RECIPE, payload, priority, queue=queue)
+        made = self.home.ledger.submit(new, first).job
+        self.home.transport.announce(first.lane, [first.id])
+        return made
+
+    def dequeue(
+        self, queue: str, n: int, lease_seconds: int, wait_seconds: float = 0.0, goes_on: GoesOn = lambda: True
+    ) -> Iterator[QueuedJob]:
+        """Up to n jobs, each leased for so long; waits for the first one while somebody listens.
+
+        Raises:
+            Refused: there is no such queue, or a number is out of range.
+        """
+        self._check(queue)
+        if not 1 <= n <= MOST or not 1 <= lease_seconds <= LONGEST_LEASE:
+            raise Refused(f"ask for 1 to {MOST} jobs, and 1 to {LONGEST_LEASE} seconds")
+        return self._take(queue, n, lease_seconds, self._clock() + wait_seconds, goes_on)
+
+    def _take(self, queue: str, n: int, lease_seconds: int, until: float, goes_on: GoesOn) -> Iterator[QueuedJob]:
+        ledger, signer, taken, holder = self.home.ledger, self._keys.signer(), 0, ""
+        try:
+            while taken < n and goes_on():
+                holder = holder or self._enter(lease_seconds)
+                leases = ledger.claim(holder, [lane_of(queue)], 1)
+                if leases:
+                    yield self._hand_out(signer, queue, holder, leases[0])
+                    taken, holder = taken + 1, ""
+                elif taken or self._clock() >= until:
+                    return
+                else:
+                    self._wait(queue, until)
+        finally:
+            if holder:  # holds nothing
+                ledger.control(holder, JobCommand.LEAVE)
+
+    def extend(self, token: str, lease_seconds: int, queue: str = "") -> None:
+        """Another lease from now on.
+
+        Raises:
+            ForgedToken, ExpiredToken, ForeignToken, StaleToken: it cannot be used.
+        """
+        read = self._read(token, queue)
+        if not 1 <= lease_seconds <= LONGEST_LEASE:
+            raise Refused(f"a lease has 1 to {LONGEST_LEASE} seconds", "To hand the job back, use GiveBack.")
+        holder = _holder(read.receipt, self.home.owner, lease_seconds)
+        self.held(token)
+        status = self.home.ledger.renew(holder, {read.task: read.fence}, {}).leases[read.task]
+        if status is not LeaseStatus.KEEP:
+            raise _stale(read)
+
+    def complete(self, token: str, job: str) -> Job:
+        """Done; the same token again is done already. Raises as `extend`; ForeignToken: it is another job's."""
+        read = self._read(token, job=job)
+        reply = self.home.ledger.complete(read.receipt, [Finish(read.task, read.fence)])
+        self._settle(read, reply.verdicts[0])
+        return self.home.ledger.job(read.job)
+
+    def fail(self, token: str, message: str, *, retry: bool = True) -> Job:
+        """The attempt failed: tried again after a while (four times in all), or never. Raises as `extend`."""
+        read = self._read(token)
+        (task,) = self.home.ledger.tasks(ids=[read.task]).rows or (None,)
+        delay = retry_delay(task.failures + 1, secrets.randbelow(1000) / 1000) if task and retry else None
+        failure = Failure("WorkFailed", message[:4000], "See what its worker reported.", NeverWorks.verdict)
+        self._settle(read, self.home.ledger.fail(read.receipt, read.task, read.fence, failure, delay))
+        return self.home.ledger.job(read.job)
+
+    def give_back(self, token: str) -> None:
+        """Free it at once, counted as nothing; a token that is stale changes nothing. Raises as `extend`."""
+        read = self._read(token)
+        self.home.ledger.give_back(read.receipt, [(read.task, read.fence)], "given back by its worker")
+        self._leave(read)
+        self.home.transport.announce(lane_of(read.queue), [read.task], read.fence + 1)
+
+    def held(self, token: str) -> TaskToken:
+        """What a token says, if its attempt is still the one that counts. Raises as `extend`."""
+        read = self._read(token)
+        rows = self.home.ledger.tasks(ids=[read.task]).rows
+        if not rows or rows[0].state is not TaskState.LEASED or rows[0].fence != read.fence:
+            raise _stale(read)
+        return read
+
+    def job(self, id: str) -> Job:
+        """One job.
+
+        Raises:
+            NotFound: no such job in a queue of one's own.
+        """
+        job = self.home.ledger.job(id)
+        if job.owner != self.home.owner or job.recipe != RECIPE:
+            raise NotFound(f"there is no job {id[:60]!r}", what="job")
+        return job
+
+    def page(
+        self,
+        queue: str,
+        state: JobState | None = None,
+        since: str = "",
+        until: str = "",
+        cursor: str = "",
+        limit: int = 50,
+    ) -> Page[Job]:
+        """Jobs of a queue, newest first, created in a range of times (ISO 8601, both inclusive).
+
+        Raises:
+            Refused: there is no such queue.
+        """
+        self._check(queue)
+        rows: list[Job] = []
+        more = True
+        while more and len(rows) < limit:
+            page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit - len(rows), queue=queue)
+            rows += [job for job in page.rows if since <= job.created_at and (not until or job.created_at <= until)]
+            cursor = page.cursor
+            more = bool(cursor) and page.rows[-1].created_at >= since
+        return Page(tuple(rows), cursor if more else "")
+
+    def _check(self, queue: str) -> None:
+        if queue not in self.names:
+            known = ", ".join(self.names) or "none; set queues in rushes.toml"
+            raise Refused(f"unknown queue {queue[:60]!r}", f"Queues here: {known}")
+
+    def _enter(self, lease_seconds: int) -> str:
+        """A row in the ledger for one lease: each ends by itself."""
+        holder = _holder(f"remote.{secrets.token_hex(8)}", self.home.owner, lease_seconds)
+        self.home.ledger.renew(holder, {}, {})
+        return holder.id
+
+    def _wait(self, queue: str, until: float) -> None:
+        if self._clock() - self._swept >= SWEEP_SECONDS:
+            self._swept = self._clock()
+            self.home.ledger.sweep()
+        self.home.transport.wait([lane_of(queue)], min(1.0, max(0.0, until - self._clock())), 1)
+
+    def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob:
+        token = TaskToken(
+            self.home.owner, lease.job, lease.task, queue, holder, lease.fence, int(time.time()) + TOKEN_SECONDS
+        )
+        params = params_of(self.home.ledger.job(lease.job))
+        return QueuedJob(lease.job, queue, params, lease.fence, signer.sign(token))
+
+    def _read(self, token: str, queue: str = "", job: str = "") -> TaskToken:
+        return self._keys.signer().read(token, self.home.owner, queue, job)
+
+    def _settle(self, read: TaskToken, verdict: Verdict) -> None:
+        if verdict is not Verdict.OK:
+            raise _stale(read)
+        self._leave(read)
+
+    def _leave(self, read: TaskToken) -> None:
+        try:
+            self.home.ledger.control(read.receipt, JobCommand.LEAVE)
+        except NotFound:  # it left before
+            return
+
+
+def params_of(job: Job) -> bytes:
+    """The parameters of a job in a queue of one's own."""
+    return base64.b64decode(JobSpec.from_text(job.payload).options[STAGE]["params"])
+
+
+def _spec(owner: str) -> str:
+    empty: dict[str, JSON] = {"results": {}, "inputs": {}, "needs": [], "span": None, "options": {}, "models": {}}
+    return canonical({**empty, "owner": owner}).decode("ascii")
+
+
+def _holder(id: str, owner: str, lease_seconds: int) -> Incarnation:
+    """Who holds a lease from elsewhere: no process of any machine of ours."""
+    return Incarnation(id, "remote", "", 0, "", (), 0, "remote", version(), owner, lease_seconds=float(lease_seconds))
+
+
+def _stale(read: TaskToken) -> StaleToken:
+    return StaleToken(f"the lease of {read.task} at attempt {read.fence} is over")

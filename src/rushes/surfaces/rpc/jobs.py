@@ -1,0 +1,92 @@
+"""JobService: jobs in queues of one's own."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from rushes.domain.errors import Refused
+from rushes.domain.job import Job, JobState
+from rushes.library import Library
+from rushes.library.queues import params_of
+from rushes.surfaces.rpc.generated import jobs_pb2 as pb
+
+LONGEST_WAIT = 20  # seconds
+ROWS, MOST_ROWS = 50, 100
+STATES = {
+    JobState.CREATED: pb.JOB_STATE_PENDING,
+    JobState.CHUNKING: pb.JOB_STATE_RUNNING,
+    JobState.RUNNING: pb.JOB_STATE_RUNNING,
+    JobState.COMPLETED: pb.JOB_STATE_COMPLETED,
+    JobState.FAILED: pb.JOB_STATE_FAILED,
+    JobState.CANCELLED: pb.JOB_STATE_CANCELLED,
+}
+WANTED = {STATES[state]: state for state in STATES if state is not JobState.RUNNING}
+
+
+class JobsApi:
+    """The methods of JobService."""
+
+    def __init__(self, library: Library) -> None:
+        self._queues = library.queues
+
+    def enqueue(self, request: pb.EnqueueRequest, _context: Any) -> pb.EnqueueResponse:
+        """A job; the same request id again answers the job there is."""
+        if not -1000 <= request.priority <= 1000:
+            raise Refused("a priority is from -1000 to 1000")
+        job = self._queues.enqueue(request.queue, request.request_id, request.params, request.priority)
+        return pb.EnqueueResponse(job_id=job.id, created_at=millis(job.created_at), state=STATES[job.state])
+
+    def dequeue(self, request: pb.DequeueRequest, context: Any) -> Iterator[pb.DequeueResponse]:
+        """Jobs with their tokens, as they are leased."""
+        wait = min(max(0, request.wait_seconds), LONGEST_WAIT)
+        lease = request.visibility_timeout_seconds
+        for taken in self._queues.dequeue(request.queue, request.max_jobs, lease, wait, context.is_active):
+            job = pb.Job(job_id=taken.job, queue=taken.queue, params=taken.params, state=pb.JOB_STATE_RUNNING)
+            yield pb.DequeueResponse(job=job, task_token=taken.token, attempt=taken.attempt)
+
+    def update_visibility(self, request: pb.UpdateVisibilityRequest, _context: Any) -> pb.UpdateVisibilityResponse:
+        """Another lease from now on."""
+        self._queues.extend(request.task_token, request.visibility_timeout_seconds, request.queue)
+        return pb.UpdateVisibilityResponse()
+
+    def complete(self, request: pb.CompleteRequest, _context: Any) -> pb.CompleteResponse:
+        """Done."""
+        if not request.job_id:
+            raise Refused("job_id is required")
+        return pb.CompleteResponse(state=STATES[self._queues.complete(request.task_token, request.job_id).state])
+
+    def fail(self, request: pb.FailRequest, _context: Any) -> pb.FailResponse:
+        """The attempt failed."""
+        job = self._queues.fail(request.task_token, request.message, retry=not request.permanent)
+        return pb.FailResponse(state=STATES[job.state])
+
+    def give_back(self, request: pb.GiveBackRequest, _context: Any) -> pb.GiveBackResponse:
+        """Free it at once."""
+        self._queues.give_back(request.task_token)
+        return pb.GiveBackResponse()
+
+    def list(self, request: pb.ListRequest, _context: Any) -> pb.ListResponse:
+        """Jobs of a queue, newest first, by cursor or by page."""
+        size = min(max(0, request.page_size) or ROWS, MOST_ROWS)
+        state = WANTED.get(request.state)
+        range = _iso(request.created_from), _iso(request.created_to)
+        page = self._queues.page(request.queue, state, *range, request.cursor, size)
+        for _ in (None,) * (min(request.page, 1000) - 1 if not request.cursor else 0):
+            page = self._queues.page(request.queue, state, *range, page.cursor, size) if page.cursor else type(page)(())
+        return pb.ListResponse(jobs=map(_job, page.rows), cursor=page.cursor, last_page=not page.cursor)
+
+
+def _job(job: Job) -> pb.Job:
+    return pb.Job(
+        job_id=job.id, queue=job.queue, state=STATES[job.state], params=params_of(job), request_id=job.name,
+        created_at=millis(job.created_at), updated_at=millis(job.finished_at or job.started_at or job.created_at),
+    )  # fmt: skip
+
+
+def millis(iso: str) -> int:
+    """ISO 8601 as milliseconds since 1970."""
+    return round(datetime.fromisoformat(iso).timestamp() * 1000)
+
+
+def _iso(millis: int) -> str:
+    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z" if millis > 0 else ""

@@ -1,0 +1,297 @@
+"""The document's job store over gRPC, with a client made of the committed .proto files and plain grpcio."""
+
+import importlib
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from grpc_tools import protoc
+from proof.setups import Servers
+
+from rushes.domain.job import JobCommand
+from rushes.library import Library
+from rushes.surfaces.rpc.server import create
+
+ROOT = Path(__file__).resolve().parents[3]
+SETUPS = ("sqlite", "postgres", "aws")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Client code as anybody makes it."""
+    folder = tmp_path_factory.mktemp("client")
+    files = [str(file) for file in (ROOT / "proto").rglob("*.proto")]
+    options = [f"-I{ROOT / 'proto'}", f"--python_out={folder}", f"--grpc_python_out={folder}"]
+    assert protoc.main(["", *options, *files]) == 0
+    for file in folder.rglob("*_pb2_grpc.py"):  # the package is called as ours, which is installed
+        file.write_text(file.read_text().replace("from rushes.v1 import", "import"))
+    sys.path.insert(0, str(folder / "rushes" / "v1"))
+    names = ("jobs_pb2", "events_pb2", "jobs_pb2_grpc", "events_pb2_grpc")
+    return SimpleNamespace(**{name: importlib.import_module(name) for name in names})
+
+
+class Client:
+    """Stubs of one server."""
+
+    def __init__(self, made: Any, library: Library, address: str) -> None:
+        self.pb, self.events_pb, self.library = made.jobs_pb2, made.events_pb2, library
+        self.channel = grpc.insecure_channel(address)
+        self.jobs = made.jobs_pb2_grpc.JobServiceStub(self.channel)
+        self.events = made.events_pb2_grpc.JobEventsServiceStub(self.channel)
+
+    def enqueue(self, request: str, params: bytes = b"", queue: str = "default") -> Any:
+        return self.jobs.Enqueue(self.pb.EnqueueRequest(queue=queue, request_id=request, params=params))
+
+    def dequeue(self, n: int = 1, queue: str = "default", seconds: int = 60, wait: int = 0) -> list[Any]:
+        asked = self.pb.DequeueRequest(queue=queue, max_jobs=n, visibility_timeout_seconds=seconds, wait_seconds=wait)
+        return list(self.jobs.Dequeue(asked, timeout=60))
+
+    def complete(self, taken: Any) -> Any:
+        return self.jobs.Complete(self.pb.CompleteRequest(task_token=taken.task_token, job_id=taken.job.job_id))
+
+    def listed(self, **asked: Any) -> list[str]:
+        return [job.job_id for job in self.jobs.List(self.pb.ListRequest(queue="default", **asked)).jobs]
+
+
+@pytest.fixture(scope="module", params=SETUPS)
+def client(request: pytest.FixtureRequest, made: Any, all_servers: Servers, tmp_path_factory: Any) -> Iterator[Client]:
+    setup = request.param
+    home = tmp_path_factory.mktemp(f"grpc-{setup}") / "home"
+    home.mkdir()
+    (home / "rushes.toml").write_text(all_servers.settings(setup, f"grpc{setup}") + 'queues = "default, priority"\n')
+    with Library(home) as library:
+        server, port = create(library, "127.0.0.1:0")
+        server.start()
+        yield Client(made, library, f"127.0.0.1:{port}")
+        server.stop(None).wait()
+
+
+def code_of(caught: Any) -> tuple[str, str]:
+    """The status of a refusal, and the name of the error."""
+    return caught.value.code().name, dict(caught.value.trailing_metadata())["rushes-code"]
+
+
+def test_a_request_that_is_repeated_is_the_same_job(client: Client) -> None:
+    """EnqueueJob: idempotent by `request_id`; answers job id, time of creation and state.
+
+    Where: library/queues.py
+    """
+    first, again = client.enqueue("once", b"1"), client.enqueue("once", b"2")
+    assert (first.job_id, first.created_at) == (again.job_id, again.created_at)
+    assert first.state == client.pb.JOB_STATE_PENDING
+    (taken,) = client.dequeue()
+    assert (taken.job.params, taken.attempt) == (b"1", 1)
+    assert client.complete(taken).state == client.pb.JOB_STATE_COMPLETED
+
+
+def test_at_most_ten_jobs_come_and_each_once(client: Client) -> None:
+    """DequeueJobs: at most 10 per call, each invisible to others; what is completed never comes again.
+
+    Where: library/queues.py
+    """
+    ids = {client.enqueue(f"many{n}").job_id for n in range(12)}
+    first, second = client.dequeue(10), client.dequeue(10)
+    assert (len(first), len(second)) == (10, 2)
+    assert {taken.job.job_id for taken in (*first, *second)} == ids
+    for taken in (*first, *second):
+        client.complete(taken)
+    assert client.dequeue() == []
+    with pytest.raises(grpc.RpcError) as caught:
+        client.dequeue(11)
+    assert code_of(caught) == ("INVALID_ARGUMENT", "Refused")
+
+
+def test_a_worker_waits_for_the_next_job(client: Client) -> None:
+    """SQS queues, long polling: a call waits for the first job instead of answering nothing.
+
+    Where: library/queues.py
+    """
+    timer = threading.Timer(0.3, lambda: client.enqueue("late", b"late"))
+    timer.start()
+    (taken,) = client.dequeue(wait=20)
+    timer.join()
+    client.complete(taken)
+    assert taken.job.params == b"late"
+
+
+def test_a_queue_that_is_not_configured_is_invalid(client: Client) -> None:
+    """Error handling: queue not configured is InvalidArgument.
+
+    Where: surfaces/rpc/server.py
+    """
+    for call in (lambda: client.enqueue("x", queue="nowhere"), lambda: client.dequeue(queue="nowhere")):
+        with pytest.raises(grpc.RpcError) as caught:
+            call()
+        assert code_of(caught) == ("INVALID_ARGUMENT", "Refused")
+
+
+def test_tokens_are_refused_each_with_its_code(client: Client) -> None:
+    """Error handling: an invalid task token is InvalidArgument; one of another job, queue or attempt is refused.
+
+    Where: library/access/task_tokens.py, surfaces/rpc/server.py
+    """
+    client.enqueue("one")
+    (taken,) = client.dequeue()
+    token, other = taken.task_token, client.enqueue("other").job_id
+    asked = {
+        "ForgedToken": client.pb.CompleteRequest(task_token=token[:-2] + "xx", job_id=taken.job.job_id),
+        "ForeignToken": client.pb.CompleteRequest(task_token=token, job_id=other),
+    }
+    for name, request in asked.items():
+        with pytest.raises(grpc.RpcError) as caught:
+            client.jobs.Complete(request)
+        assert code_of(caught) == ("INVALID_ARGUMENT", name)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.jobs.UpdateVisibility(
+            client.pb.UpdateVisibilityRequest(task_token=token, queue="priority", visibility_timeout_seconds=9)
+        )
+    assert code_of(caught) == ("INVALID_ARGUMENT", "ForeignToken")
+    client.complete(taken)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.jobs.Fail(client.pb.FailRequest(task_token=token, message="too late"))
+    assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
+    client.complete(client.dequeue()[0])
+
+
+def test_a_completion_can_be_repeated(client: Client) -> None:
+    """CompleteJob: a repeat after a lost answer is harmless; visibility of a job that is done cannot be changed.
+
+    Where: library/queues.py
+    """
+    client.enqueue("twice")
+    (taken,) = client.dequeue()
+    assert client.complete(taken).state == client.complete(taken).state == client.pb.JOB_STATE_COMPLETED
+    with pytest.raises(grpc.RpcError) as caught:
+        client.jobs.UpdateVisibility(
+            client.pb.UpdateVisibilityRequest(task_token=taken.task_token, visibility_timeout_seconds=9)
+        )
+    assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
+
+
+def test_what_is_given_back_comes_again_and_its_token_is_stale(client: Client) -> None:
+    """At-least-once processing: a job that comes again has another token; the old one changes nothing.
+
+    Where: library/queues.py
+    """
+    client.enqueue("back")
+    (first,) = client.dequeue()
+    client.jobs.UpdateVisibility(
+        client.pb.UpdateVisibilityRequest(task_token=first.task_token, queue="default", visibility_timeout_seconds=600)
+    )
+    client.jobs.GiveBack(client.pb.GiveBackRequest(task_token=first.task_token))
+    (second,) = client.dequeue()
+    assert (second.job.job_id, second.attempt) == (first.job.job_id, 2)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.complete(first)
+    assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
+    client.complete(second)
+
+
+def test_a_job_that_never_works_is_failed(client: Client) -> None:
+    """Jobs table, state: COMPLETED and FAILED are final; a failed job is not handed out.
+
+    Where: library/queues.py
+    """
+    client.enqueue("broken")
+    (taken,) = client.dequeue()
+    failed = client.pb.FailRequest(task_token=taken.task_token, message="no such file", permanent=True)
+    assert client.jobs.Fail(failed).state == client.pb.JOB_STATE_FAILED
+    assert client.dequeue() == []
+    assert client.listed(state=client.pb.JOB_STATE_FAILED) == [taken.job.job_id]
+
+
+def test_jobs_are_listed_by_state_time_cursor_and_page(client: Client) -> None:
+    """ListJobs: by queue and state, with page and page_size; future enhancements: a cursor.
+
+    Where: surfaces/rpc/jobs.py
+    """
+    ids = [client.enqueue(f"listed{n}").job_id for n in range(5)][::-1]
+    pending = client.pb.JOB_STATE_PENDING
+    assert client.listed(state=pending) == ids
+    assert [client.listed(state=pending, page=n, page_size=2) for n in (1, 2, 3, 4)] == [ids[:2], ids[2:4], ids[4:], []]
+    first = client.jobs.List(client.pb.ListRequest(queue="default", state=pending, page_size=2))
+    assert client.listed(state=pending, page_size=2, cursor=first.cursor) == ids[2:4]
+    newest = first.jobs[0].created_at
+    assert ids[0] in client.listed(state=pending, created_from=newest)
+    assert client.listed(state=pending, created_from=newest + 1) == []
+    for taken in client.dequeue(5):
+        client.complete(taken)
+
+
+def _event(client: Client, n: int, type: str, data: bytes = b"") -> Any:
+    return client.events_pb.JobEvent(sequence=n, type=f"JOB_EVENT_TYPE_{type}", data=data)
+
+
+def test_events_are_kept_once_replayed_and_then_live(client: Client) -> None:
+    """PublishEvents and StreamEvents: the worker's numbers; repeats change nothing; replay from a number, then live.
+
+    Where: library/job_events.py
+    """
+    job = client.enqueue("told").job_id
+    (taken,) = client.dequeue()
+    lines = [_event(client, n, "OUTPUT_DATA", b"line %d" % n) for n in range(2, 60)]
+    first = [_event(client, 1, "PROCESS_START"), *lines]
+
+    def publish(events: list[Any]) -> None:
+        client.events.Publish(iter([client.events_pb.PublishRequest(task_token=taken.task_token, events=events)]))
+
+    publish(first)
+    publish(first[10:30])
+    heard: list[int] = []
+    stream = client.events.Stream(client.events_pb.StreamRequest(job_id=job, from_sequence=5), timeout=60)
+    for told in stream:
+        heard.append(told.event.sequence)
+        assert told.event.timestamp > 0, "server time where the worker gave none"
+        if told.event.sequence == 59:
+            publish([_event(client, 60, "PROCESS_END")])
+            client.complete(taken)
+    assert heard == list(range(5, 61))
+    ends = client.events_pb.StreamRequest(job_id=job, types=["JOB_EVENT_TYPE_PROCESS_END"])
+    assert [told.event.sequence for told in client.events.Stream(ends, timeout=60)] == [60]
+    with pytest.raises(grpc.RpcError) as caught:
+        publish([_event(client, 61, "OUTPUT_DATA")])
+    assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
+
+
+def test_events_of_a_job_that_is_not_there_are_not_found(client: Client) -> None:
+    """Error handling: job not found is NotFound.
+
+    Where: surfaces/rpc/server.py
+    """
+    with pytest.raises(grpc.RpcError) as caught:
+        list(client.events.Stream(client.events_pb.StreamRequest(job_id="job_none"), timeout=60))
+    assert code_of(caught) == ("NOT_FOUND", "NotFound")
+
+
+def test_a_cancelled_job_is_no_longer_its_workers(client: Client) -> None:
+    """Race conditions: whoever completes a job that was cancelled meanwhile is refused.
+
+    Where: library/queues.py
+    """
+    job = client.enqueue("stopped").job_id
+    (taken,) = client.dequeue()
+    client.library.home.ledger.control(job, JobCommand.CANCEL)
+    with pytest.raises(grpc.RpcError) as caught:
+        client.complete(taken)
+    assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
+
+
+def test_any_server_takes_any_token(client: Client, made: Any) -> None:
+    """Task token: self-contained, any replica can process any token.
+
+    Where: library/access/task_tokens.py
+    """
+    client.enqueue("replica")
+    (taken,) = client.dequeue()
+    with Library(client.library.folder) as another:
+        server, port = create(another, "127.0.0.1:0")
+        server.start()
+        replica = Client(made, another, f"127.0.0.1:{port}")
+        assert replica.complete(taken).state == client.pb.JOB_STATE_COMPLETED
+        replica.channel.close()
+        server.stop(None).wait()
