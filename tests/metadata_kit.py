@@ -14,6 +14,7 @@ class Metadata(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.notice: bytes | None = None
+        self.lifecycle: bytes | None = None
         self.tokens = 0
         self.asked = threading.Event()
 
@@ -34,10 +35,12 @@ class _Answer(BaseHTTPRequestHandler):
         self.server.asked.set()
         if self.headers["X-aws-ec2-metadata-token"] != f"token {self.server.tokens}":
             self._say(401, b"")
-        elif self.path != "/latest/meta-data/spot/instance-action" or self.server.notice is None:
-            self._say(404, b"")
-        else:
+        elif self.path == "/latest/meta-data/spot/instance-action" and self.server.notice is not None:
             self._say(200, self.server.notice)
+        elif self.path == "/latest/meta-data/autoscaling/target-lifecycle-state" and self.server.lifecycle is not None:
+            self._say(200, self.server.lifecycle)
+        else:
+            self._say(404, b"")
 
     def _say(self, status: int, body: bytes) -> None:
         self.send_response(status)

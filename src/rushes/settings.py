@@ -106,7 +106,9 @@ class Settings:
     slot_file_gb: int = _field("largest file that a slot may write, in GB", 1024, least=1)
     start_seconds: int = _field("seconds that a worker or server waits at its start for a store that is away", 60)
     drain_seconds: int = _field("seconds that running tasks may take to finish when a worker stops", 120)
-    spot_notice: str = _field("drain before EC2 reclaims this Spot instance: empty = no, aws, or the metadata URL", "")
+    spot_notice: str = _field(
+        "drain before EC2 takes this instance away: auto (on EC2), off, aws, or a metadata URL", "auto"
+    )
     reserve_mb: int = _field("work pauses when the home's disk has less free space than this, in MB", 512)
     max_pixels: int = _field("larger pictures are refused", 36_000_000)
     max_hours: int = _field("longer videos are refused", 24)

@@ -4,6 +4,7 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -39,7 +40,7 @@ from rushes.library.paths import Paths
 from rushes.library.queues import Queues
 from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabulary
 from rushes.library.videos import Videos
-from rushes.library.watch import wait, watch
+from rushes.library.watch import wait, watch, watching
 from rushes.library.work.progress import RunProgress, RunReport
 from rushes.plan.options import parse_options
 from rushes.plan.recipes import RECIPES, stages_of
@@ -158,6 +159,10 @@ class Library:
     ) -> Iterator[IntakeResult]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
         return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
+
+    def watching(self, place: Place) -> AbstractContextManager[None]:
+        """Take in what is new at a place meanwhile; what is there already is taken in first."""
+        return watching(self.home, str(place))
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
         """Be a worker of this home until told to stop; the exit code."""

@@ -1,9 +1,10 @@
 """Watching places: what is new there is taken in by itself; of a file that was moved unread, its new job goes on."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from rushes.sources.watch import WatchedSource, without_path
 from rushes.telemetry import log
 from rushes.uploads.service import Uploads
 
+PREFIX_SECONDS = 30.0  # between two lists of a bucket by a worker: each is a request for every thousand keys
 LOOK_SECONDS = 5.0  # between two looks: what is still being written has changed by then
 SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only every five minutes
 UPLOAD_LOOKS = 12  # each minute: whoever sends an upload says so, and a look at each that is open is a request
@@ -70,6 +72,33 @@ def watch(
             return eye.check()
         if not pause(LOOK_SECONDS):
             return None
+
+
+@contextmanager
+def watching(home: Home, place: str) -> Iterator[None]:
+    """Take in what is new at a place meanwhile, in a thread; what is there at the beginning is taken in first.
+
+    Raises:
+        Refused: as `watch`.
+    """
+    over = threading.Event()
+    for _ in watch(home, [place], JobRequest(), once=True, pause=wait):
+        pass
+
+    def look() -> None:
+        for added in watch(
+            home, [place], JobRequest(), once=False, pause=lambda _seconds: not over.wait(PREFIX_SECONDS)
+        ):
+            if added.error:
+                log.warning("%s was not taken in: %s", added.path, added.error)
+
+    thread = threading.Thread(target=look, name="watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @dataclass(slots=True)

@@ -5,7 +5,10 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
@@ -13,9 +16,13 @@ from rushes.telemetry import log
 
 METADATA = "http://169.254.169.254"
 POLL_SECONDS = 5.0
-NOTICE_SECONDS = 100.0  # EC2 promises two minutes; a poll and the way out take some
+NOTICE_SECONDS = 120.0  # what EC2 promises, if the notice does not say when
+RESERVE_SECONDS = 60.0  # of them, to hand back what is not finished, store everything and leave
+AUTO, AWS, NO = "auto", "aws", ("", "off")
+_DMI = Path("/sys/class/dmi/id")  # what the machine says of itself
 _TOKEN = "/latest/api/token"  # noqa: S105 - a path
 _ACTION = "/latest/meta-data/spot/instance-action"
+_LIFECYCLE = "/latest/meta-data/autoscaling/target-lifecycle-state"
 
 
 @contextmanager
@@ -53,17 +60,20 @@ def signals(on_signal: Callable[[int], None]) -> Iterator[None]:
 
 @contextmanager
 def notices(base: str, on_notice: Callable[[str, float], None], every: float = POLL_SECONDS) -> Iterator[None]:
-    """Watch for a Spot notice meanwhile: its reason, and the seconds left. `base`: "" = no, "aws", or a URL."""
-    if not base:
+    """Watch for a Spot notice meanwhile: its reason, and the seconds that work may still take.
+
+    `base`: "auto" = on an EC2 instance (which is known without asking anybody), "off", "aws", or a URL.
+    """
+    if base in NO or (base == AUTO and not is_ec2()):
         yield
         return
     over = threading.Event()
-    watch = SpotNotice(METADATA if base == "aws" else base)
+    watch = SpotNotice(METADATA if base in (AUTO, AWS) else base)
 
     def look() -> None:
         while not over.is_set():
-            if reason := watch.look():
-                on_notice(reason, NOTICE_SECONDS)
+            if notice := watch.look():
+                on_notice(notice.reason, max(0.0, notice.seconds - RESERVE_SECONDS))
                 return
             over.wait(every)
 
@@ -76,6 +86,21 @@ def notices(base: str, on_notice: Callable[[str, float], None], every: float = P
         thread.join(every)
 
 
+def is_ec2(dmi: Path = _DMI) -> bool:
+    """Whether this machine says that it is an EC2 instance."""
+    with suppress(OSError):
+        return (dmi / "sys_vendor").read_text().strip() == "Amazon EC2"
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Why this instance is taken away, and in how many seconds."""
+
+    reason: str
+    seconds: float = NOTICE_SECONDS
+
+
 class SpotNotice:
     """The instance's metadata service (IMDSv2): a token first, then the notice, which is 404 until there is one."""
 
@@ -84,26 +109,33 @@ class SpotNotice:
         self._token = ""
         self._silent = False
 
-    def look(self) -> str:
-        """What will happen to this instance and when, "" if nothing."""
+    def look(self) -> Notice | None:
+        """What will happen to this instance and when, None if nothing."""
         try:
-            status, body = self._get()
-            if status == 401:  # the token has expired
-                self._token = ""
-                status, body = self._get()
+            action, lifecycle = self._get(_ACTION), self._get(_LIFECYCLE)
         except (OSError, http.client.HTTPException) as e:
             if not self._silent:
                 log.warning("cannot read Spot notices from %s: %s", self._host, e)
             self._silent = True
-            return ""
+            return None
         self._silent = False
-        return _notice(body) if status == 200 else ""
+        if action is not None:
+            return _notice(action)
+        return Notice("the auto scaling group ends this instance") if lifecycle == b"Terminated" else None
 
-    def _get(self) -> tuple[int, bytes]:
+    def _get(self, path: str) -> bytes | None:
+        """What is there, None if nothing is."""
+        status, body = self._ask_with_token(path)
+        if status == 401:  # the token has expired
+            self._token = ""
+            status, body = self._ask_with_token(path)
+        return body.strip() if status == 200 else None
+
+    def _ask_with_token(self, path: str) -> tuple[int, bytes]:
         if not self._token:
             _, token = self._ask("PUT", _TOKEN, {"X-aws-ec2-metadata-token-ttl-seconds": "21600"})
             self._token = token.decode("ascii", "replace")
-        return self._ask("GET", _ACTION, {"X-aws-ec2-metadata-token": self._token})
+        return self._ask("GET", path, {"X-aws-ec2-metadata-token": self._token})
 
     def _ask(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(self._host, timeout=2.0)
@@ -115,9 +147,12 @@ class SpotNotice:
             connection.close()
 
 
-def _notice(body: bytes) -> str:
+def _notice(body: bytes) -> Notice:
+    """A time that is over, or further away than EC2 ever says, means that clocks differ: then its promise counts."""
     try:
         doc = json.loads(body)
-        return f"Spot notice: {doc['action']} at {doc['time']}"
+        left = (datetime.fromisoformat(str(doc["time"])) - datetime.now(UTC)).total_seconds()
+        seconds = left if 0 < left < NOTICE_SECONDS else NOTICE_SECONDS
+        return Notice(f"Spot notice: {doc['action']} at {doc['time']}", seconds)
     except (ValueError, KeyError, TypeError):
-        return "Spot notice"
+        return Notice("Spot notice")

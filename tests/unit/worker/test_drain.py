@@ -1,14 +1,17 @@
 """The Spot notice, from a metadata service of our own on loopback; signals in the main thread."""
 
+import json
 import signal
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from rushes.worker import drain
-from rushes.worker.drain import NOTICE_SECONDS, SpotNotice, notices, signals
+from rushes.worker.drain import NOTICE_SECONDS, RESERVE_SECONDS, Notice, SpotNotice, is_ec2, notices, signals
 from tests.metadata_kit import NOTICE, Metadata, metadata_service
 
 
@@ -20,19 +23,34 @@ def metadata() -> Iterator[Metadata]:
 
 def test_as_long_as_nothing_is_planned_there_is_no_notice(metadata: Metadata) -> None:
     watch = SpotNotice(metadata.url)
-    assert watch.look() == ""
-    assert watch.look() == ""
+    metadata.lifecycle = b"InService"
+    assert watch.look() is None
+    assert watch.look() is None
     assert metadata.tokens == 1, "a token is used again"
 
 
 def test_a_notice_says_what_and_when(metadata: Metadata) -> None:
     metadata.notice = NOTICE
-    assert SpotNotice(metadata.url).look() == "Spot notice: terminate at 2026-11-16T03:00:00Z"
+    found = SpotNotice(metadata.url).look()
+    assert found == Notice("Spot notice: terminate at 2026-11-16T03:00:00Z", NOTICE_SECONDS)  # over: clocks differ
+
+
+def test_a_notice_says_how_long_is_left(metadata: Metadata) -> None:
+    at = datetime.now(UTC) + timedelta(seconds=25)
+    metadata.notice = json.dumps({"action": "stop", "time": at.isoformat()}).encode()
+    found = SpotNotice(metadata.url).look()
+    assert found
+    assert 0 < found.seconds <= 25
+
+
+def test_the_end_of_an_auto_scaling_group_is_a_notice(metadata: Metadata) -> None:
+    metadata.lifecycle = b"Terminated"
+    assert SpotNotice(metadata.url).look() == Notice("the auto scaling group ends this instance")
 
 
 def test_a_notice_that_cannot_be_read_is_a_notice(metadata: Metadata) -> None:
     metadata.notice = b"soon"
-    assert SpotNotice(metadata.url).look() == "Spot notice"
+    assert SpotNotice(metadata.url).look() == Notice("Spot notice")
 
 
 def test_an_expired_token_is_asked_for_again(metadata: Metadata) -> None:
@@ -40,13 +58,15 @@ def test_an_expired_token_is_asked_for_again(metadata: Metadata) -> None:
     watch.look()
     metadata.tokens += 1
     metadata.notice = NOTICE
-    assert watch.look().startswith("Spot notice: terminate")
+    found = watch.look()
+    assert found
+    assert found.reason.startswith("Spot notice: terminate")
 
 
 def test_a_service_that_is_away_is_no_notice(metadata: Metadata) -> None:
     metadata.shutdown()
     metadata.server_close()
-    assert SpotNotice(metadata.url).look() == ""
+    assert SpotNotice(metadata.url).look() is None
 
 
 def test_whoever_watches_is_told_once_and_with_less_time_than_ec2_promises(metadata: Metadata) -> None:
@@ -62,12 +82,19 @@ def test_whoever_watches_is_told_once_and_with_less_time_than_ec2_promises(metad
         assert told == []
         metadata.notice = NOTICE
         assert heard.wait(60)
-    assert told == [("Spot notice: terminate at 2026-11-16T03:00:00Z", NOTICE_SECONDS)]
-    assert NOTICE_SECONDS < 120
+    assert told == [("Spot notice: terminate at 2026-11-16T03:00:00Z", NOTICE_SECONDS - RESERVE_SECONDS)]
 
 
-def test_nobody_is_asked_unless_it_is_configured(metadata: Metadata) -> None:
-    with notices("", lambda _why, _within: None, every=0.01):
+@pytest.mark.parametrize("vendor", ["Amazon EC2\n", "QEMU\n"])
+def test_a_machine_that_is_on_ec2_knows_it_without_asking(tmp_path: Path, vendor: str) -> None:
+    assert not is_ec2(tmp_path)
+    (tmp_path / "sys_vendor").write_text(vendor)
+    assert is_ec2(tmp_path) == vendor.startswith("Amazon")
+
+
+@pytest.mark.parametrize("setting", ["", "off"])
+def test_nobody_is_asked_where_it_is_off(metadata: Metadata, setting: str) -> None:
+    with notices(setting, lambda _why, _within: None, every=0.01):
         pass
     assert not metadata.asked.is_set()
 
@@ -85,9 +112,9 @@ def test_signals_are_heard_and_handed_back() -> None:
 def test_a_service_that_is_away_is_told_once_each_time(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers: list[OSError | tuple[int, bytes]] = [OSError("away"), OSError("away"), (404, b""), OSError("away again")]
+    answers = [OSError("away"), OSError("away"), None, None, OSError("away again")]  # a good look asks twice
 
-    def ask(*_: object) -> tuple[int, bytes]:
+    def ask(*_: object) -> bytes | None:
         answer = answers.pop(0)
         if isinstance(answer, OSError):
             raise answer
@@ -96,7 +123,7 @@ def test_a_service_that_is_away_is_told_once_each_time(
     watch = SpotNotice("http://127.0.0.1:1")
     monkeypatch.setattr(watch, "_get", ask)
     with caplog.at_level("WARNING"):
-        assert [watch.look() for _ in range(4)] == [""] * 4
+        assert [watch.look() for _ in range(4)] == [None] * 4
     assert len(caplog.records) == 2
 
 
@@ -110,7 +137,7 @@ def test_between_two_looks_there_is_a_pause(monkeypatch: pytest.MonkeyPatch) -> 
             return super().wait(timeout)
 
     monkeypatch.setattr(drain, "threading", SimpleNamespace(Event=Recorded, Thread=threading.Thread))
-    monkeypatch.setattr(SpotNotice, "look", lambda _: "")
+    monkeypatch.setattr(SpotNotice, "look", lambda _: None)
     with notices("http://127.0.0.1:1", lambda *_: None, every=60.0):
         assert waited.wait(60.0), "it looks again and again"
     assert waits == [60.0]

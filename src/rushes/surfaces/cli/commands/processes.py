@@ -31,15 +31,27 @@ SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
 _GRACE_HELP = "How long running chunks may take to finish after a stop signal."
 
 
-@command("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
+@command(
+    "worker",
+    "rushes worker",
+    "rushes worker --until-idle --slots 2",
+    "rushes worker --lanes cpu,gpu --json",
+    "rushes worker s3://bucket/films",
+)
+@click.argument("bucket", required=False, default="", metavar="[BUCKET]")
 @slots_option
 @click.option(
     "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
 )
 @click.option("--drain-grace", type=click.IntRange(0), metavar="SECONDS", help=_GRACE_HELP)
 @click.option("--until-idle", is_flag=True, help="Stop when no work is left; exit 3 if some tasks failed.")
-def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool) -> int:
+def worker(
+    session: Session, bucket: str, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool
+) -> int:
     """Process the jobs that were added, until stopped.
+
+    BUCKET (s3://bucket/prefix) is a home in a bucket: its jobs, and every new video below it. Any number of machines
+    may work on it, and no server is needed.
 
     On SIGTERM or Ctrl-C, running chunks may finish within the grace period and the rest is given back, so that another
     worker continues at once; the second signal stops immediately. Any number of workers may share a home.
@@ -49,8 +61,11 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--lanes": ("lanes", ",".join(names(lanes)) or None),
         "--drain-grace": ("drain_seconds", drain_grace),
     }
+    session.home = bucket or session.home
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
     _wait_for_store(session, library)
+    if bucket:
+        session.closing.enter_context(library.watching(bucket))
     worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
     view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
     worker.shell.on_input = view.on_input
