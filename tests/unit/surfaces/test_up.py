@@ -88,7 +88,7 @@ def private_clone(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest
     closed = tmp_path_factory.mktemp("closed")
     closed.chmod(0o700)
     clone = closed / "clone"
-    for name in ("src", "tests"):
+    for name in ("src", "tests", "proof"):
         shutil.copytree(pytestconfig.rootpath / name, clone / name, copy_function=link)
     link(pytestconfig.rootpath / "pyproject.toml", clone / "pyproject.toml")
     make_environment(clone)
