@@ -87,6 +87,6 @@ def test_every_variable_and_file_is_there(page: Path) -> None:
 def test_something_is_checked() -> None:
     found = [words for page in PAGES for words in commands(page)]
     assert len(found) > 20
-    assert ["worker", "--lanes", "cpu", "--slots", "4"] in found
+    assert ["worker", "--slots", "4"] in found
     with pytest.raises(click.UsageError):
         understand(["failed", "retry", "KIND"])
