@@ -351,7 +351,7 @@ def test_the_heaviest_second_says_how_much_a_player_must_load() -> None:
 
 @pytest.mark.parametrize(
     ("times", "packets", "at"),
-    [([0, 300], 0, 0), ([0, 300], 1, 100), ([0, 300, 600], 2, 200), ([7], 0, 7), ([7], 1, 7)],
+    [([0, 3], 0, 0), ([0, 300], 1, 100), ([0, 300, 600], 2, 200), ([7], 0, 7), ([7], 1, 7)],
 )
 def test_packets_are_decoded_within_the_time_of_the_first_picture(times: list[int], packets: int, at: int) -> None:
     writer = SimpleNamespace(_packets=packets, _times=deque(times))
