@@ -6,6 +6,7 @@ Results are acknowledged when their manifest is in the bucket. A database that i
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -168,7 +169,8 @@ class BucketLedger:
             if found.quiet:
                 self.films.release(film)
             swept.append(found)
-        return merged.sweeps(swept)
+        found = merged.sweeps(swept)
+        return replace(found, quiet=found.quiet and self._nothing_open())
 
     # Steering
     @_guarded
@@ -281,6 +283,10 @@ class BucketLedger:
         return next(
             (film for name in self._copies.open_films() if name not in held and (film := self._try(name))), None
         )
+
+    def _nothing_open(self) -> bool:
+        """Whether no film that is not held has work left in it, as far as the last look tells."""
+        return next((name for name in self._copies.open_films() if not self.films.held(name)), None) is None
 
     def _try(self, name: str) -> Film | None:
         try:
