@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
@@ -105,15 +106,16 @@ def test_throttling_is_429_with_a_time_to_wait(site: Site, job: str, monkeypatch
     with serving(site.home) as mine:
         service = mine.ledger.table.service  # type: ignore[attr-defined]
         monkeypatch.setattr(service, "_patience", 0.1)
-        service.events.register("before-parse.dynamodb.*", _throttled)
+        service.events.register("before-call.dynamodb.*", _throttled)
         answer = mine.http.get(f"/api/v1/jobs/{job}")
     assert (answer.status_code, answer.json()["code"]) == (429, "Throttled")
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def _throttled(response_dict: dict[str, Any], **_more: Any) -> None:
-    error = {"__type": "com.amazonaws.dynamodb.v20120810#ThrottlingException", "message": "slow down"}
-    response_dict |= {"status_code": 400, "body": json.dumps(error).encode()}
+def _throttled(**_call: Any) -> tuple[Any, dict[str, Any]]:
+    """The answer of a table that gets too many requests, before any is sent."""
+    error = {"Code": "ThrottlingException", "Message": "slow down"}
+    return SimpleNamespace(status_code=400), {"Error": error, "ResponseMetadata": {"HTTPStatusCode": 400}}
 
 
 def test_a_fault_of_the_server_is_500_and_says_nothing_of_its_inside(
