@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from rushes.bucket.conditional import ConditionalBucket
 from rushes.bucket.location import SCHEME, BucketLocation, parse_location
@@ -39,7 +40,9 @@ class BucketSetup(Setup):
     def ledger(self) -> Ledger:
         """A SQLite database for each film."""
         bucket, film = ConditionalBucket.at(self._location), FilmNames(self._location)
-        return BucketLedger(bucket, self._home / "checkpoints", self._me, film.of_job, film.of_key)
+        transcripts = f"{self._location.url}/{quote(self._settings.transcripts_prefix.strip('/'))}"
+        places = {"originals": str(self._home), "transcripts": transcripts}
+        return BucketLedger(bucket, self._home / "checkpoints", self._me, film.of_job, film.of_key, places=places)
 
     def records(self) -> Records:
         """One SQLite file for all films."""

@@ -62,6 +62,7 @@ class BucketLedger:
         wall: Millis = wall_millis,
         ledger_clock: Seconds | None = None,
         is_gone: IsGone = process.is_gone,
+        places: Mapping[str, str] | None = None,
     ) -> None:
         """`me` is this process, and `folder` is where its machine keeps working copies.
 
@@ -81,6 +82,7 @@ class BucketLedger:
             wall=wall,
             ledger_clock=ledger_clock,
             is_gone=is_gone,
+            places=places or {},
         )
         self._film_of, self._film_of_key = film_of, film_of_key
         self._names: dict[str, str] = {}  # the film of a job

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rushes.bucket.conditional import ConditionalBucket
@@ -71,7 +71,9 @@ class Film:
         """Something was written that the bucket must have."""
         self._written += 1
 
-    def open(self, me: Incarnation, clock: Seconds | None, wall: Millis, is_gone: IsGone) -> None:
+    def open(
+        self, me: Incarnation, clock: Seconds | None, wall: Millis, is_gone: IsGone, places: Mapping[str, str]
+    ) -> None:
         """Fetch the database, or go on with the copy that is here if the bucket has nothing newer, and make it ours.
 
         Raises:
@@ -82,7 +84,14 @@ class Film:
             make_private(self._folder)
             self._fetch()
             self.ledger = FilmLedger(
-                self._database, clock=clock, wall=wall, host=me.host, boot=me.boot, is_gone=is_gone, take_over=True
+                self._database,
+                clock=clock,
+                wall=wall,
+                host=me.host,
+                boot=me.boot,
+                is_gone=is_gone,
+                take_over=True,
+                places=places,
             )
             self.ledger.stamp(self.lock.token, me.id, self.lock.taken_from)
             self.touch()

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rushes.bucket.conditional import ConditionalBucket
@@ -32,10 +32,12 @@ class Films:
         wall: Millis,
         ledger_clock: Seconds | None,
         is_gone: IsGone,
+        places: Mapping[str, str],
     ) -> None:
         self.me, self.copies = me, copies
         self._bucket, self._folder = bucket, folder
         self._clock, self._wall, self._ledger_clock, self._is_gone = clock, wall, ledger_clock, is_gone
+        self._places = places
         self._held: dict[str, Film] = {}
         self._locks: dict[str, FilmLock] = {}  # what was seen of the locks of others
         self.workers: dict[str, Incarnation] = {}  # of this process; they have a row in every film that is held
@@ -63,7 +65,7 @@ class Films:
                 return None
             del self._locks[name]
             film = Film(self._bucket, name, self._folder, lock)
-            film.open(self.me, self._ledger_clock, self._wall, self._is_gone)
+            film.open(self.me, self._ledger_clock, self._wall, self._is_gone, self._places)
             if lock.taken_from:
                 log.warning("%s was held by %s, which has stopped; going on with it", name, lock.taken_from)
             for worker in self.workers.values():
