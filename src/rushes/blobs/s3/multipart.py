@@ -30,8 +30,8 @@ class S3Multipart:
     def __init__(self, location: BucketLocation, public: str = "") -> None:
         self._location, self._public, self._credentials = location, public, (location.key, location.secret)
 
-    @property
-    def origin(self) -> str:
+    @cached_property
+    def origin(self) -> str:  # asked at every look, and a client takes 100 ms to make
         anybody = self._connected(self._public or self._location.endpoint, "any", "any")  # who signs does not matter
         named = {"Bucket": self._location.bucket, "Key": "any"}
         parts = urlsplit(str(anybody.generate_presigned_url("get_object", named, 1)))
