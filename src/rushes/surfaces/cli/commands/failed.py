@@ -40,7 +40,7 @@ def ls(session: Session, kind: str) -> None:
 
 @command("rates", "rushes failed rates", "rushes failed rates --json")
 def rates(session: Session) -> None:
-    """Show how often each stage failed and was retried in the newest jobs."""
+    """Show how often each stage fails and is retried."""
     found = open_library(session).jobs.stage_rates()
     session.rows("rate", [asdict(one) for one in found])
     names = ("stage", "attempts", "failed", "retried", "gave up", "failure rate", "seconds")
