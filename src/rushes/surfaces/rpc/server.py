@@ -33,7 +33,7 @@ def create(library: Library, address: str) -> tuple[grpc.Server, int]:
     """A server that listens once it is started, and its port."""
     server = grpc.server(
         ThreadPoolExecutor(THREADS),
-        interceptors=[Bearer(library.home.settings.token)],
+        interceptors=[Bearer(library.settings.token)],
         options=[("grpc.max_receive_message_length", MESSAGE_BYTES), ("grpc.so_reuseport", 0)],
     )
     jobs = _service(jobs_pb2, "JobService", JobsApi(library))
