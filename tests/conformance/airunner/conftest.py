@@ -25,6 +25,6 @@ def job(site: Site, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def add(site: Site, film: Path) -> None:
-    """Put a film into the queue."""
-    argv = [*PROGRAM, "--home", str(site.home), "add", str(film), "--recipe", "subtitles"]
+    """Put a film into the queue; it goes to the bucket, since what only one machine sees is found by looking."""
+    argv = [*PROGRAM, "--home", str(site.home), "add", "--upload", str(film), "--recipe", "subtitles"]
     subprocess.run(argv, check=True, capture_output=True)
