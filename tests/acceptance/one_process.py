@@ -21,13 +21,13 @@ Watch = Callable[[Lease], AbstractContextManager[None]]
 
 def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine | None = None) -> None:
     """Do all work there is; `watch` stands round each task."""
-    me, opening = incarnation(["cpu"], 1, home.owner), PlanOpener(home.ledger, home.blobs, home.specs)
+    me, opening = incarnation(home.every_lane, 1, home.owner), PlanOpener(home.ledger, home.blobs, home.specs)
     eyes = engine or LocalEngine(home.models, threads=2)
     deps = SlotDeps(load_stages(), {"local": lambda: eyes}, home.scratch)
     given = AttemptDeps(home.blobs, home.original, version())
     while True:
         home.ledger.renew(me, {}, {})
-        leases = home.ledger.claim(me.id, ["cpu"], 1)
+        leases = home.ledger.claim(me.id, home.every_lane, 1)
         if not leases:
             return
         (lease,) = leases
