@@ -294,7 +294,7 @@ def test_a_home_that_lost_its_ledger_is_restored_with_an_index_that_follows_it(
 def test_a_backup_and_gc_keep_out_of_each_others_way(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rushes.library.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("rushes.jobs.maintenance.backup.PATIENCE_SECONDS", 0.0)
     with maintenance_lock(library.home.folder):
         with pytest.raises(Refused):
             library.gc()
