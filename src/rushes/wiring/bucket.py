@@ -9,6 +9,7 @@ from rushes.bucket.conditional import ConditionalBucket
 from rushes.bucket.location import SCHEME, BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.job import NewJob
+from rushes.domain.text import clean_text
 from rushes.domain.worker import Incarnation
 from rushes.index.port import Index
 from rushes.index.sqlite import SqliteIndex
@@ -41,7 +42,7 @@ class BucketSetup(Setup):
         """A SQLite database for each film."""
         bucket, film = ConditionalBucket.at(self._location), FilmNames(self._location)
         transcripts = f"{self._location.url}/{quote(self._settings.transcripts_prefix.strip('/'))}"
-        places = {"originals": str(self._home), "transcripts": transcripts}
+        places = {"originals": clean_text(str(self._home)), "transcripts": transcripts}
         return BucketLedger(bucket, self._home / "checkpoints", self._me, film.of_job, film.of_key, places=places)
 
     def records(self) -> Records:

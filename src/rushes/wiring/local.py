@@ -6,6 +6,7 @@ from sqlite3 import Connection
 from urllib.parse import quote
 
 from rushes.domain.errors import Refused
+from rushes.domain.text import clean_text
 from rushes.home_folder import originals_of
 from rushes.index.port import Index
 from rushes.ledger.port import Ledger
@@ -31,7 +32,8 @@ class LocalSetup(Setup):
     def _places(self) -> Mapping[str, str]:
         s, home = self._settings, self._home.absolute()
         root = s.blobs.rstrip("/") or (home / "files").as_uri()
-        return {"originals": str(originals_of(home)), "transcripts": f"{root}/{quote(s.transcripts_prefix.strip('/'))}"}
+        transcripts = f"{root}/{quote(s.transcripts_prefix.strip('/'))}"
+        return {"originals": clean_text(str(originals_of(home))), "transcripts": transcripts}
 
     def records(self) -> Records:
         """SQLite in the home."""
