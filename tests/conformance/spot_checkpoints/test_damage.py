@@ -1,5 +1,8 @@
 """Outputs that are damaged, missing, or there although the database does not know them."""
 
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +14,22 @@ RUNBOOK = "SELECT chunk_index, status, last_error FROM chunks WHERE status != 'd
 
 
 @pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> Videos:
-    """A film that is done, to be damaged and repaired by each test."""
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Videos:
+    """A film that is done."""
     prefix = 'transcripts_prefix = "texts/of films"\n'
     made = make_videos(tmp_path_factory.mktemp("damaged") / "videos", "meeting.mp4", settings=prefix)
     made.rushes("run", "meeting.mp4")
     return made
+
+
+@pytest.fixture
+def videos(whole: Videos, tmp_path: Path) -> Iterator[Videos]:
+    """The same, to be damaged: the next test finds it whole again, in the same place."""
+    kept = tmp_path / "kept"
+    subprocess.run(["cp", "-a", whole.folder, kept], check=True)
+    yield whole
+    shutil.rmtree(whole.folder)
+    kept.rename(whole.folder)
 
 
 def _first_text(videos: Videos) -> Path:
