@@ -28,6 +28,7 @@ from rushes.worker.child_output import ChildOutput
 from rushes.worker.scratch import scratch
 
 LINE_BYTES = 2000
+END_SECONDS = 2.0  # to end by itself once its line is closed
 EXIT_SECONDS = 10.0  # to exit after a kill; a process that the kernel holds back is left behind
 OnMessage = Callable[["Child", JSON], None]
 
@@ -157,6 +158,7 @@ class Child:
             try:
                 self._receive()
             except (EOFError, OSError):
+                self._let_end()
                 break
             except Exception:  # noqa: BLE001 - whatever it is: a slot that cannot be understood must end
                 log.exception("a slot sent a message that cannot be read")
@@ -170,6 +172,12 @@ class Child:
         self._scratch.close()
         self._reader.join(timeout=1.0)  # its last output; a forked grandchild may hold the pipe open
         self._on_message(self, {"type": "exited", "code": code})
+
+    def _let_end(self) -> None:
+        """Its line is closed, so it is about to end: killed now, it could not tell how."""
+        self.killed = self.killed or "disconnected"  # it gets no other task
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
 
     def _hang_up(self) -> None:
         """End both lines with the process: one that it started and that got away from its group may hold them open."""
