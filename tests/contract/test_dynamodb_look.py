@@ -61,7 +61,6 @@ def asked(service: Service) -> list[str]:
         (TaskState.READY, [(1, "develop"), (2, "develop"), (2, "develop")]),
         (TaskState.LEASED, []),
         (TaskState.WAITING, []),
-        (TaskState.CANCELLED, []),
     ],
 )
 def test_no_job_that_is_complete_is_read_for_tasks_that_are_not_done(
@@ -72,6 +71,15 @@ def test_no_job_that_is_complete_is_read_for_tasks_that_are_not_done(
     assert [(task.job, task.stage) for task in found] == [(JOBS[n].id, stage) for n, stage in tasks]
     assert [body for body in bodies if JOBS[0].id in body] == []
     assert {task.job for task in ledger.tasks(state=TaskState.DONE).rows} == {new.id for new in JOBS}
+
+
+def test_of_a_job_that_is_complete_only_its_row_is_read_for_cancelled_tasks(
+    service: Service, ledger: DynamoLedger
+) -> None:
+    bodies = asked(service)
+    assert ledger.tasks(state=TaskState.CANCELLED).rows == ()
+    (read,) = (body for body in bodies if JOBS[0].id in body)
+    assert "RequestItems" in read, "one of its stages may be cancelled, which its row says"
 
 
 def test_a_batch_of_log_lines_reads_one_item_however_many_there_are(service: Service, ledger: DynamoLedger) -> None:
