@@ -49,6 +49,9 @@ def sites(all_servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Ite
                 _process, said = closing.enter_context(served(home, "--workers", str(workers), "--slots", "1"))
                 http = closing.enter_context(httpx.Client(base_url=said["url"], timeout=DEADLINE, verify=PLAIN))
                 found[name] = Site(home, said["url"], http)
+                with found[name].library() as opened:
+                    ledger = opened.home.ledger
+                    wait_for(lambda: len(ledger.workers()) >= workers, "its workers never came")
             return found[name]
 
         yield site
