@@ -231,7 +231,8 @@ async def _receive(request: Request, part: UploadWriter, wanted: tuple[Any, byte
         if waiting:
             await run_sync(part.write, bytes(waiting))
     except ClientDisconnect:
-        await run_sync(part.write, bytes(waiting))  # of a part with a checksum it counts when the sender says so
+        if waiting:  # of a part with a checksum it counts when the sender says so; nothing at all is no empty film
+            await run_sync(part.write, bytes(waiting))
         raise
     if wanted and wanted[0].digest() != wanted[1]:
         await run_sync(part.truncate_to, begin)
