@@ -18,7 +18,7 @@ from tests.api.kit import SPEC
 from tests.conformance.conftest import Site
 from tests.conformance.cortana_vision.conftest import Pipeline
 
-LANE = "gpu"  # which the worker of the site leaves alone
+LANE = "elsewhere"  # which the worker of the site leaves alone
 FAILURE = Failure("S3ObjectNotFound", "not found", "", "")
 
 
@@ -174,8 +174,6 @@ def test_failure_and_retry_rates_are_told_by_type(broken: Pipeline, pipeline: Pi
     assert rates["segments"]["seconds"] > 0
     told = {name: rates["segments"][name] for name in ("attempts", "failures", "retries", "failure_rate")}
     assert told == {"attempts": 1, "failures": 0, "retries": 0, "failure_rate": 0.0}
-    page = broken.site.http.get("/failed", headers={"Accept": "text/html"})
-    assert "How often steps fail" in page.text
 
 
 def test_the_documents_variables_reach_the_store_and_the_bucket(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from rushes.bucket.location import BucketLocation
@@ -66,6 +67,12 @@ class Videos:
                 process.kill()
 
 
+def freeze_slots(worker: subprocess.Popen[bytes]) -> None:
+    """What is in hand stays in hand, however fast the machine is."""
+    for slot in psutil.Process(worker.pid).children(recursive=True):
+        slot.suspend()
+
+
 def make_videos(folder: Path, *names: str, settings: str = "") -> Videos:
     """A home with films that differ."""
     folder.mkdir()
@@ -94,6 +101,7 @@ def noticed(tmp_path_factory: pytest.TempPathFactory) -> Videos:
     videos.rushes("add", *names)
     with metadata_service() as metadata:
         with videos.worker("--drain-grace", "0", RUSHES_SPOT_NOTICE=metadata.url) as worker:
+            freeze_slots(worker)
             metadata.notice = NOTICE
             worker.wait(60)
         assert metadata.tokens, "it asked for a token first"
@@ -107,6 +115,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Videos:
     videos.rushes("add", "meeting.mp4")
     for number, grace in ((signal.SIGINT, "60"), (signal.SIGTERM, "0"), (signal.SIGKILL, "60")):
         with videos.worker("--drain-grace", grace) as worker:
+            if number != signal.SIGINT:
+                freeze_slots(worker)
             worker.send_signal(number)
             worker.wait(60)
         note = videos.folder / signal.Signals(number).name
