@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rushes.domain.errors import Refused
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.exports import sidecar
@@ -37,6 +38,12 @@ atexit.register(lambda: print("loaded:", *(m for m in unneeded if m in loaded), 
 from rushes.surfaces.cli.main import main
 main(sys.argv[2:])
 """
+WITHOUT_GRPC = """
+import sys
+sys.modules["grpc"] = None  # as if it were not installed
+from rushes.surfaces.cli.main import main
+main(sys.argv[1:])
+"""
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +69,11 @@ def test_a_command_loads_nothing_that_it_does_not_need(home: Path, command: str)
 def test_the_version_is_printed() -> None:
     done = subprocess.run([sys.executable, "-m", "rushes", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"rushes {version('rushes')}\n"
+
+
+def test_grpc_without_its_package_is_refused_with_what_to_install(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", WITHOUT_GRPC, "--home", str(tmp_path), "serve", "--port", "0", "--grpc", "0"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == Refused.exit_code, done.stderr
+    assert "grpc is not installed" in done.stderr
+    assert "pip install 'rushes[grpc]'" in done.stderr
