@@ -93,11 +93,7 @@ class Settings:
     chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that run at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
     threads: int = _field("threads for the models of one slot (0 = cores / slots)", 0)
-    lanes: str = _field(
-        "lanes that a worker takes: cpu, gpu (models), cpu,gpu, or auto for all",
-        "auto",
-        "GPU_MODE",
-    )
+    lanes: str = _field("lanes that a worker takes: cpu, gpu (models), cpu,gpu, or auto for all", "auto", "GPU_MODE")
     task_seconds: int = _field("time limit of an attempt on a chunk, in seconds (0 = none)", 1800, "ARQ_JOB_TIMEOUT")
     slot_memory_mb: int = _field("memory limit of a slot's process tree, in MB", 4096)
     slot_tasks: int = _field("a slot is replaced by a new process after this many tasks", 200)
@@ -152,6 +148,9 @@ class Settings:
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
     beside: bool = _field("write subtitles and a sidecar file next to the video", default=True)
     queues: str = _field("queues of your own, for jobs over gRPC, comma separated", "")
+    grpc_cert: str = _field("file with the certificate for gRPC: of the server, or of a worker that shows one", "")
+    grpc_key: str = _field("file with the private key of grpc_cert", "")
+    grpc_ca: str = _field("file with the authority that has signed the other side's certificates (a server: mTLS)", "")
     token: str = _field("token for programs that call the API (Authorization: Bearer ...), never shown", "")
     hosts: str = _field("additional host names that the API accepts, comma separated", "")
     cors: str = _field("web origins that may call the API, comma separated", "")

@@ -23,6 +23,7 @@ from rushes.jobs.steps import Step, cancel_step, join_steps, retry_step, steps_o
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
+from rushes.library.created_range import ANY_TIME, CreatedRange
 from rushes.library.names import pick_one
 
 __all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
@@ -69,15 +70,29 @@ class Jobs:
         own = (name for part in self.home.settings.queues.split(",") if (name := part.strip()))
         return (*self.home.every_lane, *NOW, *own)
 
-    def page(self, state: JobState | None = None, cursor: str = "", limit: int = 100, queue: str = "") -> Page[Job]:
-        """Jobs, newest first, without the trials that estimates make; of one queue, or all.
+    def page(
+        self,
+        state: JobState | None = None,
+        cursor: str = "",
+        limit: int = 100,
+        queue: str = "",
+        created: CreatedRange = ANY_TIME,
+    ) -> Page[Job]:
+        """Jobs, newest first, without the trials that estimates make; of one queue, or all; created in a range.
 
         Raises:
             Refused: there is no such queue.
         """
         if queue and queue not in self.queues:
             raise Refused(f"unknown queue {queue[:60]!r}", f"Choose from: {', '.join(self.queues)}")
-        page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit, queue=queue)
+        owner, ledger = self.home.owner, self.home.ledger
+        by_creation = bool(queue) or state not in FINAL
+        page = created.page(
+            lambda at, n: ledger.jobs(owner, state, cursor=at, limit=n, queue=queue),
+            cursor,
+            limit,
+            by_creation=by_creation,
+        )
         return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
 
     def all_page(self, cursor: str = "", limit: int = 100) -> Page[Job]:

@@ -19,6 +19,7 @@ from rushes.domain.worker import Incarnation
 from rushes.home import Home, version
 from rushes.ledger.port import Page
 from rushes.library.access.task_tokens import TaskToken, TokenKeys, TokenSigner
+from rushes.library.created_range import ANY_TIME, CreatedRange
 from rushes.plan.planner import JobSpec
 
 RECIPE, STAGE = "queue", "work"  # of a job in a queue of one's own: one task
@@ -177,25 +178,18 @@ class Queues:
         self,
         queue: str,
         state: JobState | None = None,
-        since: str = "",
-        until: str = "",
+        created: CreatedRange = ANY_TIME,
         cursor: str = "",
         limit: int = 50,
     ) -> Page[Job]:
-        """Jobs of a queue, newest first, created in a range of times (ISO 8601, both inclusive).
+        """Jobs of a queue, newest first, created in a range of times.
 
         Raises:
             Refused: there is no such queue.
         """
         self._check(queue)
-        rows: list[Job] = []
-        more = True
-        while more and len(rows) < limit:
-            page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit - len(rows), queue=queue)
-            rows += [job for job in page.rows if since <= job.created_at and (not until or job.created_at <= until)]
-            cursor = page.cursor
-            more = bool(cursor) and page.rows[-1].created_at >= since
-        return Page(tuple(rows), cursor if more else "")
+        owner, ledger = self.home.owner, self.home.ledger
+        return created.page(lambda at, n: ledger.jobs(owner, state, cursor=at, limit=n, queue=queue), cursor, limit)
 
     def _check(self, queue: str) -> None:
         if queue not in self.names:

@@ -15,7 +15,7 @@ from proof.setups import Servers
 
 from rushes.domain.job import JobCommand
 from rushes.library import Library
-from rushes.surfaces.rpc.server import create
+from rushes.surfaces.rpc.server import RpcServer
 
 ROOT = Path(__file__).resolve().parents[3]
 SETUPS = ("sqlite", "postgres", "aws")
@@ -65,10 +65,10 @@ def client(request: pytest.FixtureRequest, made: Any, all_servers: Servers, tmp_
     home.mkdir()
     (home / "rushes.toml").write_text(all_servers.settings(setup, f"grpc{setup}") + 'queues = "default, priority"\n')
     with Library(home) as library:
-        server, port = create(library, "127.0.0.1:0")
+        server = RpcServer(library, "127.0.0.1:0")
         server.start()
-        yield Client(made, library, f"127.0.0.1:{port}")
-        server.stop(None).wait()
+        yield Client(made, library, f"127.0.0.1:{server.port}")
+        server.stop()
 
 
 def code_of(caught: Any) -> tuple[str, str]:
@@ -289,9 +289,9 @@ def test_any_server_takes_any_token(client: Client, made: Any) -> None:
     client.enqueue("replica")
     (taken,) = client.dequeue()
     with Library(client.library.folder) as another:
-        server, port = create(another, "127.0.0.1:0")
+        server = RpcServer(another, "127.0.0.1:0")
         server.start()
-        replica = Client(made, another, f"127.0.0.1:{port}")
+        replica = Client(made, another, f"127.0.0.1:{server.port}")
         assert replica.complete(taken).state == client.pb.JOB_STATE_COMPLETED
         replica.channel.close()
-        server.stop(None).wait()
+        server.stop()

@@ -82,6 +82,26 @@ def test_jobs_are_listed_by_queue_and_state(site: Site, job: str, state: str) ->
     assert site.http.get("/api/v1/jobs", params={"queue": "cpu", "state": "failed"}).json()["items"] == []
 
 
+def test_jobs_are_listed_by_their_time_of_creation(site: Site, job: str) -> None:
+    """ListJobs: created in a range of times; what is no time is refused.
+
+    Where: library/created_range.py, surfaces/api/jobs.py
+    """
+    created = site.http.get(f"/api/v1/jobs/{job}").json()["created_at"]
+    later = f"{int(created[:4]) + 1}-01-01"
+
+    def found(**asked: str) -> list[str]:
+        return [row["id"] for row in site.http.get("/api/v1/jobs", params=asked).json()["items"]]
+
+    assert (
+        found(created_from=created, created_to=created) == found(created_from="2020-01-01", state="completed") == [job]
+    )
+    assert (
+        found(created_from=later) == found(created_to="2020-01-01") == found(created_to="2020-01-01", queue="cpu") == []
+    )
+    assert site.http.get("/api/v1/jobs", params={"created_from": "yesterday"}).status_code == 400
+
+
 def test_a_queue_that_is_not_configured_is_400(site: Site) -> None:
     """Error handling: queue not configured is InvalidArgument.
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
+from rushes.library.created_range import CreatedRange
 from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, StageRates, Step, WaitReason
 from rushes.library.jobs import Page as LedgerPage
 from rushes.surfaces.http.audit import note_target
@@ -109,12 +110,19 @@ def list_jobs(
     active: ActiveDep,
     state: JobState | None = None,
     queue: Name = "",
+    created_from: Name = "",
+    created_to: Name = "",
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Page[JobShape]:
-    """Jobs, newest first; in a final state, the last to finish first; of a queue, always by creation."""
-    of = f"jobs {state} {queue}"
-    found = library.jobs.page(state, unseal(request, cursor, of), limit, queue)
+    """Jobs, newest first; in a final state, the last to finish first; of a queue, always by creation.
+
+    `created_from` and `created_to` are dates or times in ISO 8601, both inclusive; a page may then be short, and the
+    cursor says whether there are more.
+    """
+    of = f"jobs {state} {queue} {created_from} {created_to}"
+    created = CreatedRange.parse(created_from, created_to)
+    found = library.jobs.page(state, unseal(request, cursor, of), limit, queue, created)
     return page(request, [JobShape.of(j, active) for j in found.rows], found.cursor, of)
 
 

@@ -7,10 +7,12 @@ from typing import Any
 from rushes.domain.errors import Refused
 from rushes.domain.job import Job, JobState
 from rushes.library import Library
+from rushes.library.created_range import CreatedRange, utc_millis
 from rushes.library.queues import params_of
 from rushes.surfaces.rpc.generated import jobs_pb2 as pb
 
 LONGEST_WAIT = 20  # seconds
+ANSWER_SECONDS = 1.0  # kept of a caller's deadline: a job that is leased too late for its answer would be lost to it
 ROWS, MOST_ROWS = 50, 100
 STATES = {
     JobState.CREATED: pb.JOB_STATE_PENDING,
@@ -38,7 +40,7 @@ class JobsApi:
 
     def dequeue(self, request: pb.DequeueRequest, context: Any) -> Iterator[pb.DequeueResponse]:
         """Jobs with their tokens, as they are leased."""
-        wait = min(max(0, request.wait_seconds), LONGEST_WAIT)
+        wait = min(max(0, request.wait_seconds), LONGEST_WAIT, _time_left(context))
         lease = request.visibility_timeout_seconds
         for taken in self._queues.dequeue(request.queue, request.max_jobs, lease, wait, context.is_active):
             job = pb.Job(job_id=taken.job, queue=taken.queue, params=taken.params, state=pb.JOB_STATE_RUNNING)
@@ -69,11 +71,18 @@ class JobsApi:
         """Jobs of a queue, newest first, by cursor or by page."""
         size = min(max(0, request.page_size) or ROWS, MOST_ROWS)
         state = WANTED.get(request.state)
-        range = _iso(request.created_from), _iso(request.created_to)
-        page = self._queues.page(request.queue, state, *range, request.cursor, size)
+        created = CreatedRange(_iso(request.created_from), _iso(request.created_to))
+        page = self._queues.page(request.queue, state, created, request.cursor, size)
         for _ in (None,) * (min(request.page, 1000) - 1 if not request.cursor else 0):
-            page = self._queues.page(request.queue, state, *range, page.cursor, size) if page.cursor else type(page)(())
+            more = page.cursor
+            page = self._queues.page(request.queue, state, created, more, size) if more else type(page)(())
         return pb.ListResponse(jobs=map(_job, page.rows), cursor=page.cursor, last_page=not page.cursor)
+
+
+def _time_left(context: Any) -> float:
+    """Seconds that a call may wait so that its answer comes before its deadline."""
+    left = context.time_remaining()
+    return float("inf") if left is None else max(0.0, left - ANSWER_SECONDS)
 
 
 def _job(job: Job) -> pb.Job:
@@ -89,4 +98,4 @@ def millis(iso: str) -> int:
 
 
 def _iso(millis: int) -> str:
-    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z" if millis > 0 else ""
+    return utc_millis(datetime.fromtimestamp(millis / 1000, UTC)) if millis > 0 else ""

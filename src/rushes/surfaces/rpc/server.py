@@ -1,19 +1,25 @@
-"""The gRPC server: services of the committed .proto files over the library, with a code for each error."""
+"""The gRPC server: services of the committed .proto files over the library, with a code for each error.
 
-import hmac
+Beside them grpc.health.v1, which asks for no token, and reflection.
+"""
+
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from rushes.domain import errors
 from rushes.domain.errors import RushesError
 from rushes.library import Library
+from rushes.surfaces.rpc.access import Bearer
 from rushes.surfaces.rpc.events import EventsApi
 from rushes.surfaces.rpc.generated import events_pb2, jobs_pb2
 from rushes.surfaces.rpc.jobs import JobsApi
+from rushes.surfaces.rpc.tls import server_credentials
 from rushes.telemetry import log
 
 THREADS = 64  # streams that are open at once, and calls
@@ -29,42 +35,47 @@ STATUS = {  # the first that fits, so the finer ones stand first
 Call = Callable[[Any, grpc.ServicerContext], Any]
 
 
-def create(library: Library, address: str) -> tuple[grpc.Server, int]:
-    """A server that listens once it is started, and its port."""
-    server = grpc.server(
-        ThreadPoolExecutor(THREADS),
-        interceptors=[Bearer(library.settings.token)],
-        options=[("grpc.max_receive_message_length", MESSAGE_BYTES), ("grpc.so_reuseport", 0)],
-    )
-    jobs = _service(jobs_pb2, "JobService", JobsApi(library))
-    server.add_generic_rpc_handlers((jobs, _service(events_pb2, "JobEventsService", EventsApi(library))))
-    return server, int(server.add_insecure_port(address))
+class RpcServer:
+    """A server that listens once it is started."""
 
+    def __init__(self, library: Library, address: str) -> None:
+        """With a certificate in the settings it speaks TLS alone.
 
-class Bearer(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Lets in whoever has the token of the settings; without one everybody, who can only be on this machine."""
+        Raises:
+            Refused: the certificate cannot be read, or the address cannot be listened on.
+        """
+        limits = {"grpc.max_receive_message_length": MESSAGE_BYTES, "grpc.max_send_message_length": MESSAGE_BYTES}
+        self._server = grpc.server(
+            ThreadPoolExecutor(THREADS),
+            interceptors=[Bearer(library.settings.token)],
+            options=[*limits.items(), ("grpc.so_reuseport", 0)],
+            maximum_concurrent_rpcs=THREADS,  # more are refused: one that waits for a thread would hang
+        )
+        apis = {"JobService": (jobs_pb2, JobsApi(library)), "JobEventsService": (events_pb2, EventsApi(library))}
+        self._server.add_generic_rpc_handlers([_service(module, name, api) for name, (module, api) in apis.items()])
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._names = [module.DESCRIPTOR.services_by_name[name].full_name for name, (module, _) in apis.items()]
+        reflection.enable_server_reflection([*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME], self._server)
+        self.port = self._listen(address, server_credentials(library.settings))
 
-    def __init__(self, token: str) -> None:
-        self._wanted = f"Bearer {token}".encode() if token else b""
+    def start(self) -> None:
+        """Listen."""
+        self._server.start()
+        for name in ("", *self._names):
+            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
-    def intercept_service(self, go_on: Callable[[Any], Any], call: Any) -> Any:
-        """As grpc asks."""
-        told = dict(call.invocation_metadata).get("authorization", "")
-        if not self._wanted or hmac.compare_digest(str(told).encode("utf-8", "replace"), self._wanted):
-            return go_on(call)
+    def stop(self, grace: float | None = None) -> None:
+        """Tell that it is over, and end calls after so many seconds."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace).wait()
 
-        def refuse(_request: Any, context: grpc.ServicerContext) -> None:
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, "authentication required")
-
-        handler = go_on(call)
-        if handler is None:
-            return None
-        make = {
-            (False, False): grpc.unary_unary_rpc_method_handler,
-            (False, True): grpc.unary_stream_rpc_method_handler,
-            (True, False): grpc.stream_unary_rpc_method_handler,
-        }[handler.request_streaming, handler.response_streaming]
-        return make(refuse, handler.request_deserializer, handler.response_serializer)
+    def _listen(self, address: str, credentials: Any) -> int:
+        add = self._server.add_secure_port if credentials else self._server.add_insecure_port
+        try:
+            return int(add(address, *([credentials] if credentials else [])))
+        except RuntimeError as e:
+            raise errors.Refused(f"cannot listen on {address}", "Choose another port with --grpc.") from e
 
 
 def _service(module: Any, name: str, api: object) -> Any:
@@ -89,6 +100,8 @@ def _small(name: str) -> str:
 
 
 def _answer(call: Call, request: Any, context: grpc.ServicerContext) -> Any:
+    if not context.is_active():  # its deadline passed before its turn came: whoever asked does not hear the answer
+        return context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the deadline has passed")
     try:
         return call(request, context)
     except RushesError as e:

@@ -152,32 +152,39 @@ def serve(
     app = create(library, host, code, insecure=insecure)
     port = port or _free_port(host)
     _check_port(host, port)
+    is_open = app.state.access.open
+    rpc = _serve_grpc(session, library, (host, grpc), is_open=is_open, insecure=insecure) if grpc is not None else None
     beside = WorkerProcesses(library.folder, workers, slots)
     server = Server(app, host, port)
-    _report_address(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.access.open)
-    rpc = _serve_grpc(session, library, host, grpc, is_open=app.state.access.open) if grpc is not None else None
+    _report_address(session, f"http://{_shown(host)}:{port}", code, is_open=is_open)
     try:
         server.run()
     finally:
         if rpc:
-            rpc.stop(None)
+            rpc.stop()
         beside.stop(signals)
     return 128 + server.told if server.told else 0
 
 
-def _serve_grpc(session: Session, library: Library, host: str, port: int, *, is_open: bool) -> Any:
+def _serve_grpc(session: Session, library: Library, address: tuple[str, int], *, is_open: bool, insecure: bool) -> Any:
     """A gRPC server that runs.
 
     Raises:
-        Refused: others could come in without a token.
+        Refused: others could come in without a token, or read along.
     """
     with needed("grpc"):
-        from rushes.surfaces.rpc.server import create  # noqa: PLC0415 - the extra may not be installed
-    if not is_open and not library.settings.token:
+        from rushes.surfaces.http.proxy import is_loopback  # noqa: PLC0415 - the extras may not be installed
+        from rushes.surfaces.rpc.server import RpcServer  # noqa: PLC0415
+    s, (host, port) = library.settings, address
+    if not is_open and not s.token:
         raise Refused("gRPC needs a token here", "Set RUSHES_TOKEN; callers send it as authorization: Bearer TOKEN.")
-    server, port = create(library, f"{_shown(host)}:{port}")
+    if not (s.grpc_cert or s.proxy or insecure or is_loopback(host)):
+        hint = "Set grpc_cert and grpc_key, put a proxy with TLS in front (proxy), or use --insecure."
+        raise NotAllowed(f"{host} is reachable from other machines, and gRPC has no TLS", hint)
+    server = RpcServer(library, f"{_shown(host)}:{port}")
     server.start()
-    session.message("grpc", address=f"{_shown(host)}:{port}", queues=library.queues.names)
+    tls = {"tls": bool(s.grpc_cert), "client_certificates": bool(s.grpc_cert and s.grpc_ca)}
+    session.message("grpc", address=f"{_shown(host)}:{server.port}", queues=library.queues.names, **tls)
     return server
 
 

@@ -1,0 +1,172 @@
+"""gRPC as operators put it on a network: TLS, certificates of callers, health, reflection, deadlines and sizes."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from rushes.domain.errors import Refused
+from rushes.library import Library
+from rushes.surfaces.rpc import jobs
+from rushes.surfaces.rpc.generated import jobs_pb2 as pb
+from rushes.surfaces.rpc.server import RpcServer
+
+TIMEOUT = 60.0
+P256 = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Signs certificates, in a folder."""
+
+    folder: Path
+
+    @property
+    def ca(self) -> Path:
+        return self.folder / "ca.pem"
+
+    def signed(self, name: str) -> tuple[Path, Path]:
+        """A certificate for this machine, and its key."""
+        cert, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        _openssl("req", "-x509", *P256, "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+                 "-addext", "basicConstraints=critical,CA:FALSE", "-CA", self.ca, "-CAkey", self.folder / "ca.key",
+                 "-keyout", key, "-out", cert)  # fmt: skip
+        return cert, key
+
+
+def _openssl(*args: str | Path) -> None:
+    subprocess.run(["openssl", *map(str, args)], check=True, capture_output=True)
+
+
+def authority(folder: Path) -> Authority:
+    folder.mkdir()
+    _openssl("req", "-x509", *P256, "-subj", "/CN=ca", "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    return Authority(folder)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return authority(tmp_path_factory.mktemp("ca") / "ours")
+
+
+@contextmanager
+def listening(home: Path, **settings: str) -> Iterator[str]:
+    options = {name: (value, "the test") for name, value in {"queues": "default", **settings}.items()}
+    with Library(home, options=options) as library:
+        server = RpcServer(library, "127.0.0.1:0")
+        server.start()
+        try:
+            yield f"127.0.0.1:{server.port}"
+        finally:
+            server.stop()
+
+
+def tls(ca: Path, cert: Path | None = None, key: Path | None = None) -> Any:
+    return grpc.ssl_channel_credentials(
+        ca.read_bytes(), key.read_bytes() if key else None, cert.read_bytes() if cert else None
+    )
+
+
+def listed(address: str, credentials: Any = None, token: str = "", **about: Any) -> Any:
+    """The answer to List, over a connection of its own."""
+    return asked(address, "List", pb.ListRequest(queue="default"), pb.ListResponse, credentials, token, **about)
+
+
+def asked(address: str, method: str, request: Any, answer: Any, credentials: Any = None, token: str = "") -> Any:
+    channel = grpc.secure_channel(address, credentials) if credentials else grpc.insecure_channel(address)
+    with channel:
+        call = channel.unary_unary(
+            f"/rushes.v1.JobService/{method}", type(request).SerializeToString, answer.FromString
+        )
+        metadata = [("authorization", f"Bearer {token}")] if token else []
+        return call(request, timeout=TIMEOUT, metadata=metadata, wait_for_ready=False)
+
+
+def refusal(call: Any, *args: Any, **named: Any) -> str:
+    with pytest.raises(grpc.RpcError) as caught:
+        call(*args, **named)
+    return str(caught.value.code().name)
+
+
+def test_with_a_certificate_it_speaks_tls_alone(tmp_path: Path, ours: Authority) -> None:
+    cert, key = ours.signed("server")
+    with listening(tmp_path / "home", grpc_cert=str(cert), grpc_key=str(key)) as address:
+        assert not listed(address, tls(ours.ca)).jobs
+        assert refusal(listed, address) == "UNAVAILABLE"
+        foreign = authority(tmp_path / "foreign")
+        assert refusal(listed, address, tls(foreign.ca)) == "UNAVAILABLE"
+
+
+def test_with_an_authority_callers_need_its_certificate(tmp_path: Path, ours: Authority) -> None:
+    cert, key = ours.signed("server")
+    files = {"grpc_cert": str(cert), "grpc_key": str(key), "grpc_ca": str(ours.ca)}
+    foreign = authority(tmp_path / "foreign")
+    with listening(tmp_path / "home", **files) as address:
+        assert not listed(address, tls(ours.ca, *ours.signed("client"))).jobs
+        assert refusal(listed, address, tls(ours.ca)) == "UNAVAILABLE"
+        assert refusal(listed, address, tls(ours.ca, *foreign.signed("client"))) == "UNAVAILABLE"
+
+
+def test_a_certificate_that_was_renewed_is_used_without_a_restart(tmp_path: Path, ours: Authority) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    old, new = ours, authority(tmp_path / "new")
+    for file, signed in zip((cert, key), old.signed("server"), strict=True):
+        file.write_bytes(signed.read_bytes())
+    with listening(tmp_path / "home", grpc_cert=str(cert), grpc_key=str(key)) as address:
+        assert not listed(address, tls(old.ca)).jobs
+        for file, signed in zip((cert, key), new.signed("server"), strict=True):
+            file.write_bytes(signed.read_bytes())
+        assert not listed(address, tls(new.ca)).jobs
+        assert refusal(listed, address, tls(old.ca)) == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize("files", [{"grpc_cert": "/none.pem", "grpc_key": "/none.key"}, {"grpc_cert": "/none.pem"}])
+def test_a_certificate_that_cannot_be_read_is_refused(tmp_path: Path, files: dict[str, str]) -> None:
+    with pytest.raises(Refused), listening(tmp_path / "home", **files):
+        pass
+
+
+def test_health_needs_no_token_and_everything_else_does(tmp_path: Path) -> None:
+    with listening(tmp_path / "home", token="secret") as address, grpc.insecure_channel(address) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "rushes.v1.JobService", "rushes.v1.JobEventsService"):
+            answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=TIMEOUT)
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert refusal(listed, address) == "UNAUTHENTICATED"
+        assert refusal(listed, address, token="other") == "UNAUTHENTICATED"
+        assert not listed(address, token="secret").jobs
+        ask = reflection_pb2.ServerReflectionRequest(list_services="")
+        stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+        assert refusal(lambda: list(stub.ServerReflectionInfo(iter([ask]), timeout=TIMEOUT))) == "UNAUTHENTICATED"
+
+
+def test_reflection_tells_the_services(tmp_path: Path) -> None:
+    with listening(tmp_path / "home") as address, grpc.insecure_channel(address) as channel:
+        ask = reflection_pb2.ServerReflectionRequest(list_services="")
+        (answer,) = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([ask]), timeout=TIMEOUT)
+    told = {service.name for service in answer.list_services_response.service}
+    assert {"rushes.v1.JobService", "rushes.v1.JobEventsService", "grpc.health.v1.Health"} <= told
+
+
+def test_a_long_poll_answers_before_its_callers_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "ANSWER_SECONDS", TIMEOUT - 0.5)  # as if half a second were left to wait
+    with listening(tmp_path / "home") as address, grpc.insecure_channel(address) as channel:
+        method = "/rushes.v1.JobService/Dequeue"
+        call = channel.unary_stream(method, pb.DequeueRequest.SerializeToString, pb.DequeueResponse.FromString)
+        ask = pb.DequeueRequest(queue="default", max_jobs=1, visibility_timeout_seconds=60, wait_seconds=20)
+        assert list(call(ask, timeout=TIMEOUT)) == []
+
+
+@pytest.mark.parametrize(("size", "code"), [(5 * 2**20, "RESOURCE_EXHAUSTED"), (300 * 1024, "INVALID_ARGUMENT")])
+def test_a_message_that_is_too_large_is_refused(tmp_path: Path, size: int, code: str) -> None:
+    ask = pb.EnqueueRequest(queue="default", request_id="large", params=b"x" * size)
+    with listening(tmp_path / "home") as address:
+        assert refusal(asked, address, "Enqueue", ask, pb.EnqueueResponse) == code
+        assert not listed(address).jobs
