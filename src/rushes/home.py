@@ -1,5 +1,7 @@
 """A home: settings, and the ports of its stores, each opened when it is first used."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -9,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rushes.blob_identity import check_identity
 from rushes.blobs.port import Blobs, Multipart
@@ -21,7 +23,6 @@ from rushes.domain.task import Task
 from rushes.domain.task_types import task_type
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.domain.worker import NOW, bound_lane
-from rushes.engines.models.store import ModelStore
 from rushes.home_folder import originals_of
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
@@ -42,6 +43,9 @@ from rushes.settings import (
 )
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Describe, Transport
+
+if TYPE_CHECKING:
+    from rushes.engines.models.store import ModelStore
 
 LANES, AUTO = ("cpu", "gpu"), "auto"
 
@@ -221,6 +225,8 @@ class Home:
     @cached_property
     def models(self) -> ModelStore:
         """The weights on this machine."""
+        from rushes.engines.models.store import ModelStore  # noqa: PLC0415 - most commands use no model
+
         own = [own_model(self.settings, c) for c in MODEL_SETTINGS]
         return ModelStore(models_folder(self.settings), paths=[Path(path) for path in own if path])
 

@@ -15,7 +15,7 @@ from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
 from rushes.estimates.estimate import forget_estimate
 from rushes.estimates.time_left import LearntTimes
-from rushes.jobs.intake import TRIAL
+from rushes.jobs.submit import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
 from rushes.library.work.progress import JobsProgress

@@ -18,7 +18,7 @@ from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
 from rushes.jobs.needed_models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
-from rushes.jobs.submit import request_id_of, submit
+from rushes.jobs.submit import TRIAL, request_id_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.options import StageOptions, check_options, merge_options, parse_options
 from rushes.plan.planner import JobSpec
@@ -29,7 +29,6 @@ from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.roots import bounded
 from rushes.sources.watch import find
 
-TRIAL = "trial"  # the recipe of what an estimate tries out
 LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
 
 

@@ -12,6 +12,7 @@ from rushes.home import Home
 from rushes.ledger.port import Submitted
 from rushes.plan.planner import JobSpec, clip_task, first_task
 
+TRIAL = "trial"  # the recipe of what an estimate tries out
 CLIP = "clip"  # the recipe of a clip, and the kind of record that remembers one that was asked for
 
 

@@ -3,62 +3,86 @@
 The command line is a thin layer over it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rushes import home_folder
 from rushes.annotations import sidecars
-from rushes.annotations.people import People
 from rushes.blobs.local_disk import free_bytes
-from rushes.blobs.port import Blobs
-from rushes.domain.job import Job
-from rushes.domain.keys import JSON
-from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
-from rushes.estimates.conversion_report import ConversionReport, conversion_report, seconds_per_mb
-from rushes.estimates.report import Estimate, FilmCost
 from rushes.files import local_path
 from rushes.home import Home, machine, version
-from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
-from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, unseen_by_workers
-from rushes.jobs.maintenance.reports import (
-    EVERYTHING,
-    BackupReport,
-    Check,
-    Damage,
-    GcProgress,
-    GcReport,
-    Selection,
-    VerifyProgress,
-    VerifyReport,
-)
-from rushes.library.clips import Clip, ClipRequest, Clips
-from rushes.library.jobs import Jobs
-from rushes.library.paths import Paths
-from rushes.library.queues import Queues
-from rushes.library.spelling import VIDEOS, Vocabulary, similar_query, vocabulary
+from rushes.lazy import offer
 from rushes.library.videos import Videos
-from rushes.library.watch import wait, watch, watching
-from rushes.library.work.progress import RunProgress, RunReport
-from rushes.plan.options import parse_options
-from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, is_named, list_settings, load, named_home
-from rushes.uploads.bucket_puts import BucketPuts
-from rushes.uploads.direct import SignedPart
-from rushes.uploads.expected import ExpectedUpload, expect_upload
-from rushes.uploads.file_upload import upload_files
-from rushes.uploads.service import Uploads
-from rushes.uploads.staging import Upload, UploadBusy
-from rushes.uploads.writer import UploadWriter
 from rushes.wiring import open_home, stores_of
 from rushes.wiring.setup import folder_blobs, needed
 
+if TYPE_CHECKING:
+    from rushes.annotations.people import People
+    from rushes.blobs.port import Blobs
+    from rushes.domain.job import Job
+    from rushes.domain.keys import JSON
+    from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
+    from rushes.estimates.conversion_report import ConversionReport
+    from rushes.estimates.report import Estimate, FilmCost
+    from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
+    from rushes.jobs.intake import IntakeResult, JobRequest
+    from rushes.jobs.maintenance.reports import (
+        BackupReport,
+        Check,
+        Damage,
+        GcProgress,
+        GcReport,
+        RemovalReport,
+        Selection,
+        VerifyProgress,
+        VerifyReport,
+    )
+    from rushes.library.clips import Clip, Clips
+    from rushes.library.jobs import Jobs
+    from rushes.library.paths import Paths
+    from rushes.library.queues import Queues
+    from rushes.library.spelling import Vocabulary
+    from rushes.library.work.progress import RunProgress, RunReport
+    from rushes.plan.options import parse_options
+    from rushes.plan.recipes import RECIPES
+    from rushes.uploads.bucket_puts import BucketPuts
+    from rushes.uploads.direct import SignedPart
+    from rushes.uploads.expected import ExpectedUpload
+    from rushes.uploads.service import Uploads
+    from rushes.uploads.staging import Upload, UploadBusy
+    from rushes.uploads.writer import UploadWriter
+
 __all__ = ["RECIPES", "Clip", "ConversionReport", "Estimate", "GcProgress", "IntakeResult", "JobRequest", "Library",
-           "ModelStatus", "RunReport", "Selection", "SettingValue", "SignedPart", "Upload", "UploadBusy",
-           "UploadWriter", "Uploads", "VerifyProgress", "VerifyReport", "needed",
+           "ModelStatus", "RemovalReport", "RunReport", "Selection", "SettingValue", "SignedPart", "Upload",
+           "UploadBusy", "UploadWriter", "Uploads", "VerifyProgress", "VerifyReport", "needed",
            "parse_options", "version"]  # fmt: skip
+__getattr__ = offer(__name__, {
+    "ConversionReport": "rushes.estimates.conversion_report",
+    "Estimate": "rushes.estimates.report",
+    "ModelStatus": "rushes.engines.models.store",
+    "IntakeResult": "rushes.jobs.intake",
+    "JobRequest": "rushes.jobs.intake",
+    "GcProgress": "rushes.jobs.maintenance.reports",
+    "RemovalReport": "rushes.jobs.maintenance.reports",
+    "Selection": "rushes.jobs.maintenance.reports",
+    "VerifyProgress": "rushes.jobs.maintenance.reports",
+    "VerifyReport": "rushes.jobs.maintenance.reports",
+    "Clip": "rushes.library.clips",
+    "RunReport": "rushes.library.work.progress",
+    "parse_options": "rushes.plan.options",
+    "RECIPES": "rushes.plan.recipes",
+    "SignedPart": "rushes.uploads.direct",
+    "Uploads": "rushes.uploads.service",
+    "Upload": "rushes.uploads.staging",
+    "UploadBusy": "rushes.uploads.staging",
+    "UploadWriter": "rushes.uploads.writer",
+})  # fmt: skip
 
 Place = str | Path
 Places = Iterable[Place]
@@ -92,10 +116,7 @@ class Library:
             folder, create=create, take_over=take_over, named=named, options=options, process=process
         )
         self.settings, self.folder, self.originals = self.home.settings, self.home.folder, self.home.originals
-        self.videos, self.jobs, self.people = Videos(self.home), Jobs(self.home), People(self.home)
-        self.uploads, self.paths, self.clips = Uploads(self.home), Paths(self.home), Clips(self.home)
-        self.puts = BucketPuts(self.uploads)
-        self.queues = Queues(self.home)
+        self.videos = Videos(self.home)
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +128,56 @@ class Library:
         """Let go of the home."""
         self.home.close()
 
+    # Rooms, each loaded when it is entered
+    @cached_property
+    def jobs(self) -> Jobs:
+        """What is worked on: looking and steering."""
+        from rushes.library.jobs import Jobs
+
+        return Jobs(self.home)
+
+    @cached_property
+    def people(self) -> People:
+        """Whose faces are seen."""
+        from rushes.annotations.people import People
+
+        return People(self.home)
+
+    @cached_property
+    def clips(self) -> Clips:
+        """Clips that were asked for."""
+        from rushes.library.clips import Clips
+
+        return Clips(self.home)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Folders that are watched."""
+        from rushes.library.paths import Paths
+
+        return Paths(self.home)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Queues of others' work."""
+        from rushes.library.queues import Queues
+
+        return Queues(self.home)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """Films that are sent to this server."""
+        from rushes.uploads.service import Uploads
+
+        return Uploads(self.home)
+
+    @cached_property
+    def puts(self) -> BucketPuts:
+        """Films that are sent straight to the bucket."""
+        from rushes.uploads.bucket_puts import BucketPuts
+
+        return BucketPuts(self.uploads)
+
     # Taking in and working
     def add(
         self, paths: Places, wanted: JobRequest | None = None, *, roots: Sequence[str] = (), most: int = 0
@@ -115,11 +186,16 @@ class Library:
 
         Only files below `roots` (none named: anywhere), and at most so many (0: all).
         """
+        from rushes.jobs.intake import JobRequest, add, unseen_by_workers
+
         refusal = unseen_by_workers(self.home)
         return list(add(self.home, map(str, paths), wanted or JobRequest(), roots, most, refusal))
 
     def upload(self, paths: Places, wanted: JobRequest | None = None) -> list[IntakeResult]:
         """Send files to the home's bucket and submit them, for workers that do not see this machine's files."""
+        from rushes.jobs.intake import JobRequest
+        from rushes.uploads.file_upload import upload_files
+
         return list(upload_files(self.home, [*map(str, paths)], wanted or JobRequest()))
 
     def run(
@@ -146,22 +222,31 @@ class Library:
         self, paths: Places, wanted: JobRequest | None = None, *, slots: int | None = None, signals: bool = False
     ) -> Iterator[RunProgress]:
         """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
+        from rushes.jobs.intake import JobRequest
         from rushes.library.work.run import submit_and_run
 
         return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
 
     def expect_upload(self, name: str, wanted: JobRequest | None = None) -> ExpectedUpload:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
+        from rushes.jobs.intake import JobRequest
+        from rushes.uploads.expected import expect_upload
+
         return expect_upload(self.home, name, wanted or JobRequest())
 
     def watch(
-        self, places: Places = (), wanted: JobRequest | None = None, *, once: bool = False, pause: Pause = wait
+        self, places: Places = (), wanted: JobRequest | None = None, *, once: bool = False, pause: Pause | None = None
     ) -> Iterator[IntakeResult]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
-        return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
+        from rushes.jobs.intake import JobRequest
+        from rushes.library.watch import wait, watch
+
+        return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause or wait)
 
     def watching(self, place: Place) -> AbstractContextManager[None]:
         """Take in what is new at a place meanwhile; what is there already is taken in first."""
+        from rushes.library.watch import watching
+
         return watching(self.home, str(place))
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
@@ -173,6 +258,7 @@ class Library:
     def estimate(self, paths: Places, wanted: JobRequest | None = None, *, signals: bool = False) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
         from rushes.estimates.estimate import estimate
+        from rushes.jobs.intake import JobRequest
         from rushes.library.work.run import try_out
 
         work = partial(try_out, self.home, signals=signals)
@@ -180,10 +266,14 @@ class Library:
 
     def conversions(self) -> ConversionReport:
         """What 3D took here: metrics by size, and the history of days, to which the latest is added."""
+        from rushes.estimates.conversion_report import conversion_report
+
         return conversion_report(self.home, machine())
 
     def seconds_per_mb(self) -> float:
         """How long 3D takes for each megabyte, as learnt here or as the settings say; 0 if that is not known."""
+        from rushes.estimates.conversion_report import seconds_per_mb
+
         return seconds_per_mb(self.home, machine())
 
     def expected(self, job: Job) -> tuple[float, float] | None:
@@ -236,6 +326,8 @@ class Library:
 
     def vocabulary(self, video: str = "") -> Vocabulary:
         """The words that are said and written in one video, or in the newest."""
+        from rushes.library.spelling import VIDEOS, vocabulary
+
         ids = [video] if video else [v.id for v in self.videos.page("", VIDEOS)[0]]
         return vocabulary(
             line.text for id in ids for kind in ("speech", "text") for line in self.videos.lines(id, kind)
@@ -243,6 +335,8 @@ class Library:
 
     def similar_query(self, query: str, video: str = "") -> str:
         """A query that finds something, with similar words for those that do not occur; "" if there is none."""
+        from rushes.library.spelling import similar_query
+
         return similar_query(query, self.vocabulary(video), lambda text: self.search(text, 1, "", video).total > 0)
 
     def summary(self) -> Summary:
@@ -266,6 +360,7 @@ class Library:
 
         `subtitles` come as a "track", "burnt" in, or not at all.
         """
+        from rushes.library.clips import ClipRequest
         from rushes.library.work.cut import cut
 
         wanted = ClipRequest(start_us, end_us, padding_ms, proxy, subtitles)
@@ -273,6 +368,8 @@ class Library:
 
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """What can be wanted of a film: the stages of each recipe."""
+        from rushes.plan.recipes import RECIPES, stages_of
+
         return {name: stages_of(name, self.home.specs) for name in RECIPES}
 
     def stage_options(self) -> dict[str, dict[str, JSON]]:
@@ -288,6 +385,8 @@ class Library:
 
     def missing_models(self, wanted: JobRequest | None = None) -> tuple[str, ...]:
         """The models that a request needs and that are not on this machine."""
+        from rushes.jobs.intake import JobRequest, missing_models
+
         return missing_models(self.home, wanted or JobRequest())
 
     def free_bytes(self) -> int | None:
@@ -298,14 +397,15 @@ class Library:
     def verify(
         self,
         on_progress: Callable[[VerifyProgress], None] = lambda _progress: None,
-        chosen: Selection = EVERYTHING,
+        chosen: Selection | None = None,
         *,
         restart: bool = False,
     ) -> VerifyReport:
         """Read every file of every result, or of some, and compare it with its hash; goes on where it was cut short."""
+        from rushes.jobs.maintenance.reports import EVERYTHING
         from rushes.library.work.run import find_damages
 
-        return find_damages(self.home, on_progress, chosen, restart=restart)
+        return find_damages(self.home, on_progress, chosen or EVERYTHING, restart=restart)
 
     def repair(self, damages: tuple[Damage, ...]) -> RunReport:
         """Make what is damaged again, and nothing else."""

@@ -1,9 +1,12 @@
 """The jobs of a home: looking them up, their tasks and history, why they wait, and steering them."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
@@ -14,30 +17,36 @@ from rushes.domain.worker import NOW, Worker
 from rushes.home import Home, machine
 from rushes.index.port import Video
 from rushes.jobs import control
-from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
-from rushes.jobs.intake import TRIAL
-from rushes.jobs.needed_models import explain_missing_models
-from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, busy_seconds, follow
-from rushes.jobs.stage_rates import StageRates, stage_rates
-from rushes.jobs.steps import Step, cancel_step, join_steps, retry_step, steps_of
-from rushes.jobs.why import Reason, WaitReason, why
+from rushes.jobs.submit import TRIAL
+from rushes.lazy import offer
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library.created_range import ANY_TIME, CreatedRange
 from rushes.library.names import pick_one
 
-__all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
-__all__ += [
-    "JobProgress",
-    "JobWatcher",
-    "Reason",
-    "StageProgress",
-    "StageRates",
-    "Step",
-    "WaitReason",
-    "busy_seconds",
-    "join_steps",
-]
+if TYPE_CHECKING:
+    from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
+    from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, busy_seconds
+    from rushes.jobs.stage_rates import StageRates
+    from rushes.jobs.steps import Step, join_steps
+    from rushes.jobs.why import Reason, WaitReason
+
+__all__ = ["Cause", "FailureFilter", "FailureGroup", "JobProgress", "JobWatcher", "Page", "Reason", "StageProgress",
+           "StageRates", "Step", "WaitReason", "busy_seconds", "join_steps"]  # fmt: skip
+__getattr__ = offer(__name__, {
+    "Cause": "rushes.jobs.dead_letters",
+    "FailureFilter": "rushes.jobs.dead_letters",
+    "FailureGroup": "rushes.jobs.dead_letters",
+    "JobProgress": "rushes.jobs.progress",
+    "JobWatcher": "rushes.jobs.progress",
+    "StageProgress": "rushes.jobs.progress",
+    "busy_seconds": "rushes.jobs.progress",
+    "StageRates": "rushes.jobs.stage_rates",
+    "Step": "rushes.jobs.steps",
+    "join_steps": "rushes.jobs.steps",
+    "Reason": "rushes.jobs.why",
+    "WaitReason": "rushes.jobs.why",
+})  # fmt: skip
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 _IN_PROGRESS = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
@@ -205,6 +214,8 @@ class Jobs:
 
     def steps(self, job: str) -> tuple[Step, ...]:
         """The steps of a job in plan order."""
+        from rushes.jobs.steps import steps_of
+
         return steps_of(self.home, self.get(job))
 
     def step(self, id: str) -> Step:
@@ -213,6 +224,8 @@ class Jobs:
         Raises:
             NotFound: there is none.
         """
+        from rushes.jobs.steps import steps_of
+
         named = _TASK_ID.match(id)
         found = steps_of(self.home, self.get(named[1]), named[2]) if named and not named[3] else ()
         if not found:
@@ -225,6 +238,8 @@ class Jobs:
 
     def follow(self, job: str, after: int = 0, pause: Callable[[], bool] = lambda: False) -> Iterator[Event]:
         """A job's events after a number; with `pause`, live until the job is final."""
+        from rushes.jobs.progress import follow
+
         return follow(self.home.ledger, self.get(job).id, after, pause)
 
     def log(self, task: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
@@ -234,17 +249,23 @@ class Jobs:
 
     def why(self, job: str) -> tuple[WaitReason, ...]:
         """Why each task of a job that is not running does not run."""
+        from rushes.jobs.needed_models import explain_missing_models
+        from rushes.jobs.why import why
+
         row = self.get(job)
         return explain_missing_models(self.home, row, why(self.home.ledger, row))
 
     def watch(self, job: str) -> JobWatcher:
         """Look at a job again and again: it reads the plan once, and afterwards only what is new."""
         from rushes.estimates.time_left import LearntTimes
+        from rushes.jobs.progress import JobWatcher
 
         return JobWatcher(self.home.ledger, self.get(job).id, LearntTimes(self.home, machine()))
 
     def stage_rates(self) -> tuple[StageRates, ...]:
         """How often each stage failed and was tried again in the newest jobs, most failures first."""
+        from rushes.jobs.stage_rates import stage_rates
+
         return stage_rates(self.home)
 
     # Steering
@@ -274,10 +295,14 @@ class Jobs:
 
     def cancel_step(self, step: Step) -> None:
         """Stop a step and what needs it; the others go on."""
+        from rushes.jobs.steps import cancel_step
+
         cancel_step(self.home, self.get(step.job), step.stage)
 
     def retry_step(self, step: Step) -> None:
         """Try a step again, with what needs it; the others stay as they are."""
+        from rushes.jobs.steps import retry_step
+
         retry_step(self.home, self.get(step.job), step.stage)
 
     def announce(self, job: str) -> None:
@@ -287,6 +312,8 @@ class Jobs:
     @property
     def failed(self) -> DeadLetters:
         """Tasks that are not tried again until somebody acts."""
+        from rushes.jobs.dead_letters import DeadLetters
+
         return DeadLetters(self.home)
 
     # Workers

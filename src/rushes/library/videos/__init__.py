@@ -1,9 +1,11 @@
 """The videos of a home: looking them up, what is known of each, and what people say about them."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from rushes.annotations.sidecars import catch_up
 from rushes.blobs.documents import address
@@ -12,24 +14,23 @@ from rushes.domain.job import Job
 from rushes.domain.keys import is_id, short
 from rushes.domain.observation import Observation
 from rushes.domain.text import clean_text
-from rushes.engines.models.speech import PROFILES
 from rushes.files import local_path
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video, find_video
-from rushes.jobs.maintenance.published_names import find_missing_names
-from rushes.jobs.maintenance.reports import RemovalReport
 from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import goes_by, pick_one
-from rushes.library.transcript import spoken_languages
 from rushes.library.videos.files import PublishedFilm, WrittenFile
 from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
 from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record
 
-__all__ = ["Comparison", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
+if TYPE_CHECKING:
+    from rushes.jobs.maintenance.reports import RemovalReport
+
+__all__ = ["Comparison", "Envelope", "Observation", "Page", "Record", "Video", "Videos", "WrittenFile"]
 
 
 EVERY = "*"  # instead of a video's id: what is chosen for all
@@ -120,6 +121,8 @@ class Videos:
 
     def spoken_languages(self, video: Video) -> list[str]:
         """The languages that are spoken in it, most spoken first."""
+        from rushes.library.transcript import spoken_languages
+
         return spoken_languages(self.home, video)
 
     # Files
@@ -185,6 +188,8 @@ class Videos:
 
     def missing_files(self, video: Video) -> list[str]:
         """Published files of it that are missing."""
+        from rushes.jobs.maintenance.published_names import find_missing_names
+
         return sorted(find_missing_names(self.home, self._jobs(video)))
 
     def repair(self, video: Video) -> tuple[int, int]:
@@ -251,6 +256,8 @@ class Videos:
         if run and (video is None or run not in video.jobs):
             hint = f"Its runs: {', '.join(video.jobs)}" if video else "Name the video."
             raise Refused(f"{run[:60]!r} is not a run of this video", hint)
+        from rushes.engines.models.speech import PROFILES
+
         if profile and profile not in PROFILES:
             raise Refused(f"unknown profile {profile[:60]!r}", f"Choose from: {', '.join(PROFILES)}")
         of = video.id if video else EVERY

@@ -10,10 +10,9 @@ from pydantic import BaseModel, Field
 
 from rushes.domain.keys import JSON
 from rushes.domain.text import clean_text
-from rushes.library import IntakeResult, JobRequest, Library
+from rushes.library import IntakeResult, JobRequest, Library, RemovalReport
 from rushes.library.names import stem
 from rushes.library.paths import FoundFile, SkippedFile, is_below, outside
-from rushes.library.videos import RemovalReport
 from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api.media import content_disposition

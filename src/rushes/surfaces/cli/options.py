@@ -1,18 +1,23 @@
 """Options that several commands share, the request that they make, and the library that they open."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rushes.domain.errors import NotFound
 from rushes.files import make_private
-from rushes.library import RECIPES, JobRequest, Library, parse_options
+from rushes.library import RECIPES, Library
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import RotatingLog, log_to, stop_logging
+
+if TYPE_CHECKING:
+    from rushes.library import JobRequest
 
 LIMIT = 100  # rows on a page of a list
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -117,6 +122,8 @@ def more_remark(command: str, limit: int, usual: int, page: int) -> str:
 
 def request_of(words: dict[str, Any]) -> JobRequest:
     """The request that the options make."""
+    from rushes.library import JobRequest, parse_options  # noqa: PLC0415 - not for commands that make no request
+
     options = parse_options(words["stage_options"])
     return JobRequest(**{**words, "only": names(words["only"]), "skip": names(words["skip"]), "stage_options": options})
 

@@ -11,9 +11,8 @@ from rich.live import Live
 
 from rushes import home_folder
 from rushes.domain.errors import NotFound, Refused
-from rushes.library import GcProgress, Library, RunReport, Selection, VerifyProgress, VerifyReport
+from rushes.library import GcProgress, Library, RemovalReport, RunReport, Selection, VerifyProgress, VerifyReport
 from rushes.library.access.audit import Audit
-from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME, named_home
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import PartOf, Share, open_library

@@ -13,8 +13,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.worker import Worker
 from rushes.library import Library
-from rushes.library.jobs import Page
-from rushes.library.videos import Video
+from rushes.library.videos import Page, Video
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
 from rushes.surfaces.words import JOB_WORDS, UNFINISHED, ActiveJobs, frame_rate, plural, timecode, video_word
 
