@@ -1,7 +1,9 @@
 """Writes docs/reference from the program and docs/documents.md from the tests; --check only says what is stale."""
 
+import asyncio
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import Field, fields
 from functools import cache
 from pathlib import Path
@@ -11,11 +13,14 @@ from typing import Any
 import click
 import document_clauses
 from document_clauses import table
+from mcp.server import MCPServer
+from pydantic import BaseModel
 
 from rushes.domain.errors import RushesError
 from rushes.library import Library
 from rushes.settings import Settings
 from rushes.surfaces.cli.main import COMMANDS, main
+from rushes.surfaces.mcp.server import create as create_mcp
 from rushes.surfaces.server.app import create
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs"
@@ -67,7 +72,8 @@ MESSAGES = {
 def pages() -> dict[str, str]:
     """Every page by its path below docs."""
     made = {"cli": _cli(), "settings": _settings(), "errors": _errors(), "http": _http()}
-    return {f"reference/{name}.md": text for name, text in made.items()} | {"documents.md": document_clauses.page()}
+    more = {"reference/mcp.json": _mcp(), "documents.md": document_clauses.page()}
+    return {f"reference/{name}.md": text for name, text in made.items()} | more
 
 
 def _cli() -> str:
@@ -162,6 +168,27 @@ def _http() -> str:
 
 def _operation(told: dict[str, Any], method: str, path: str) -> tuple[str, ...]:
     return f"`{told['operationId']}`", f"`{method.upper()} {path}`", told["description"].partition("\n")[0]
+
+
+@cache
+def _mcp() -> str:
+    """What agents are told of: tools with their schemas, resources and prompts, with every scope."""
+    scopes = {"mcp_scopes": ("add,delete", "the reference")}
+    with TemporaryDirectory() as folder, Library(Path(folder) / "home", options=scopes) as library:
+        server = create_mcp(library)
+        told = asyncio.run(_told(server))
+    return json.dumps(told, indent=1, sort_keys=True) + "\n"
+
+
+async def _told(server: MCPServer[Any]) -> dict[str, Any]:
+    lists: dict[str, Sequence[BaseModel]] = {
+        "tools": await server.list_tools(),
+        "resources": await server.list_resources(),
+        "resource_templates": await server.list_resource_templates(),
+        "prompts": await server.list_prompts(),
+    }
+    dumped = {name: [one.model_dump(mode="json", exclude_none=True) for one in some] for name, some in lists.items()}
+    return {"instructions": server.instructions, **dumped}
 
 
 def run(*, check: bool) -> int:

@@ -151,6 +151,7 @@ class Settings:
     grpc_cert: str = _field("file with the certificate for gRPC: of the server, or of a worker that shows one", "")
     grpc_key: str = _field("file with the private key of grpc_cert", "")
     grpc_ca: str = _field("file with the authority that has signed the other side's certificates (a server: mTLS)", "")
+    mcp_scopes: str = _field("what agents may do over MCP besides looking: add, delete, comma separated", "add")
     token: str = _field("token for programs that call the API (Authorization: Bearer ...), never shown", "")
     hosts: str = _field("additional host names that the API accepts, comma separated", "")
     cors: str = _field("web origins that may call the API, comma separated", "")

@@ -26,7 +26,8 @@ def maker() -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize(
-    "name", ["reference/cli.md", "reference/settings.md", "reference/errors.md", "reference/http.md", "documents.md"]
+    "name",
+    [f"reference/{name}" for name in ("cli.md", "settings.md", "errors.md", "http.md", "mcp.json")] + ["documents.md"],
 )
 def test_the_reference_is_what_the_program_says(maker: ModuleType, name: str) -> None:
     assert (ROOT / "docs" / name).read_text("utf-8") == maker.pages()[name], "run scripts/make_reference.py"

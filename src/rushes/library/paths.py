@@ -1,6 +1,6 @@
 """Places that films come from: remembered ones, and what lies at a place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from rushes.records.port import Record
 from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.roots import is_below, media_folders, outside
 
-__all__ = ["FoundFile", "Paths", "Record", "SkippedFile", "is_below", "outside"]
+__all__ = ["FoundFile", "Paths", "Record", "SkippedFile"]
 PATH = "path"  # the kind of record
 
 
@@ -56,3 +56,15 @@ class Paths:
         named = [place.strip() for place in self.home.settings.sources.split(",") if place.strip()]
         folders = [self.home.originals.resolve(), *media_folders()] if usual and not named else []
         return named + [str(folder) for folder in folders if folder != Path("/")]
+
+    def allowed(self, places: Sequence[str], *, usual: bool) -> list[str]:
+        """The roots that these places lie below; if `usual`, places in buckets need none: the credentials decide.
+
+        Raises:
+            NotAllowed: one lies elsewhere.
+        """
+        roots = self.roots(usual=usual)
+        buckets = [place for place in places if usual and place.startswith("s3://")]
+        if not all(place in buckets or is_below(place, roots) for place in places):
+            raise outside()
+        return [*roots, *buckets]

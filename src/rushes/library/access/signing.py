@@ -1,11 +1,13 @@
 """A secret of the home that signs what clients carry for us: kept in the records, so that every server knows it."""
 
+import base64
 import hashlib
 import hmac
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 
+from rushes.domain.errors import Refused
 from rushes.home import Home
 from rushes.records.port import Conflict
 
@@ -37,3 +39,24 @@ class Signer:
     def is_signed(self, signature: bytes, data: bytes, of: str) -> bool:
         """Whether we signed it, compared in constant time."""
         return hmac.compare_digest(signature, self.sign(data, of))
+
+    def seal(self, cursor: str, of: str) -> str:
+        """A store's cursor as clients carry it, signed: nothing made up, or of another list, reaches the store."""
+        data = cursor.encode("utf-8", "surrogatepass")
+        return base64.urlsafe_b64encode(self.sign(data, of) + data).decode().rstrip("=") if cursor else ""
+
+    def unseal(self, cursor: str, of: str) -> str:
+        """The store's cursor again.
+
+        Raises:
+            Refused: it is none of ours, or of another list.
+        """
+        if not cursor:
+            return ""
+        with suppress(ValueError):
+            raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            found = raw[SIZE:].decode("utf-8", "surrogatepass")
+            if self.is_signed(raw[:SIZE], raw[SIZE:], of) and self.seal(found, of) == cursor:
+                return found
+        hint = "Use the cursor of the previous page with the same filters, or leave it out."
+        raise Refused("invalid cursor for this list", hint)

@@ -12,7 +12,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.text import clean_text
 from rushes.library import IntakeResult, JobRequest, Library, RemovalReport
 from rushes.library.names import stem
-from rushes.library.paths import FoundFile, SkippedFile, is_below, outside
+from rushes.library.paths import FoundFile, SkippedFile
 from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api.media import content_disposition
@@ -148,7 +148,7 @@ def add_places(request: Request, library: Library, places: list[str], wanted: Jo
         NotAllowed: one lies elsewhere.
     """
     roots = check_places(request, library, places)
-    return library.add(places, wanted, roots=[*roots, *_buckets(request, places)], most=MOST_FILES)
+    return library.add(places, wanted, roots=roots, most=MOST_FILES)
 
 
 def answer_added(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
@@ -176,16 +176,7 @@ def check_places(request: Request, library: Library, places: list[str]) -> list[
     Raises:
         NotAllowed: one lies elsewhere.
     """
-    roots, buckets = roots_of(request, library), _buckets(request, places)
-    for place in places:
-        if place not in buckets and not is_below(place, roots):
-            raise outside()
-    return roots
-
-
-def _buckets(request: Request, places: list[str]) -> list[str]:
-    """Those places in buckets that need no root: the credentials say what may be read on an open server."""
-    return [place for place in places if place.startswith("s3://") and request.app.state.access.open]
+    return library.paths.allowed(places, usual=request.app.state.access.open)
 
 
 @router.get("/videos/{video_id}")

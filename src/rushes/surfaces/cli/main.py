@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "compare": ("browse", "Show the results of two runs of a video side by side."),
         "ml": ("processes", "Serve models to workers and to programs over HTTP."),
         "select": ("browse", "Choose which run of a video is shown, searched and exported."),
+        "mcp": ("agents", "Let agents search and look at the library, by the Model Context Protocol."),
         "serve": ("processes", "Serve the library to browsers and to programs over HTTP."),
     },
     "Control": {

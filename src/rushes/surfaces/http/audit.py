@@ -40,9 +40,9 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     **dict.fromkeys(("change_person", "merge_person", "split", "name", "merge", "hide"), "person changed"),
     "log_out": "logout",
 }
-UNTOLD = frozenset({  # logins are written where they are checked; the rest is part of something, or no change
+UNTOLD = frozenset({  # logins and what agents do are written elsewhere; the rest is part of something, or no change
     "log_in", "set_up", "choose_theme", "continue_upload", "send_upload", "ask_for_parts", "keep_received",
-    "validate_path"})  # fmt: skip
+    "validate_path", "serve_mcp"})  # fmt: skip
 
 
 def note_target(request: Request, what: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from rushes.domain.errors import RushesError, WrongHome
 from rushes.library import Library, version
@@ -26,6 +27,7 @@ from rushes.surfaces.http.middleware import AccessMiddleware
 from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
+from rushes.surfaces.mcp.endpoint import McpEndpoint, serve_mcp
 from rushes.surfaces.web import mount
 from rushes.surfaces.web.pages.library import IndexCounts
 from rushes.surfaces.words import ActiveJobs
@@ -65,6 +67,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, 
         LiveJobs(library.jobs),
         IndexCounts(),
     )
+    app.state.mcp = McpEndpoint(library)
     app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
     answer_errors(app)
     _include(app)
@@ -83,6 +86,7 @@ def _include(app: FastAPI) -> None:
         app.include_router(one, prefix=API)
     for router in (fleet.health, media.router, documents.for_programs):
         app.include_router(router)
+    app.router.routes.append(Route("/mcp", serve_mcp, methods=["POST"], include_in_schema=False))
     app.router.routes.extend(mount.ROUTES)
     mount.answer_with_pages(app)
     app.include_router(documents.router)  # last: a page of the same name goes first
@@ -107,6 +111,7 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     finally:
         for watch in watches:
             watch.cancel()
+        await app.state.mcp.stop()
         await asyncio.to_thread(paths.stop)
         await asyncio.to_thread(app.state.webhook.stop)
         await asyncio.to_thread(app.state.hub.stop)

@@ -1,0 +1,51 @@
+"""What agents are taught: how to look for something, and how to cite it."""
+
+INSTRUCTIONS = """\
+rushes holds video footage: what is said, written and seen in it, with times. Search first; read the transcript around a
+hit before you answer; look at a frame where the picture matters. Cite every moment with its video id, time range and
+link. Times are seconds of film. Lists come in pages: pass `cursor` to get the next one. Adding a video and cutting a
+clip are work for a worker: ask job_status, or make_clip again with the same range, until it is done."""
+
+GRAMMAR = """\
+How to write a query of the tool `search` (no text is an error; what is not understood is looked for as plain words):
+
+| query | it finds |
+|---|---|
+| `budget year` | both words at one time |
+| `"next year"` | the words one after the other |
+| `budg*` | beginnings; accents and case do not matter |
+| `budget -tight` | without a word |
+| `tight OR loose` | either |
+| `(tight OR loose) budget` | groups |
+| `say:budget` | only what is said; also text: (written), object:, person:, place:, entity:, name: (of a video) |
+| `object:*` | any object |
+| `in:holiday budget` | in videos of that name |
+| `lang:fr budget` | in one language; -lang:fr leaves it out |
+| `kind:text budget` | one kind of line |
+| `date:2024-05` | by day, month or year; date:2023..2024, date:>2020, date:last-week |
+| `kind:shot person:anna` | shots with Anna |
+| `say:budget near:5s text:q3` | at most so far apart |
+| `say:budget before text:q3` | ends before the other begins |
+| `say:budget during text:q3` | lies inside the other |
+| `place:beach with person:anna` | the first, where the other is there at some time of it |
+"""
+
+
+def search_help() -> str:
+    """How to write a search query."""
+    return GRAMMAR
+
+
+def find_moment(question: str) -> str:
+    """Find the moments of the footage that answer a question, and cite them."""
+    return f"""{GRAMMAR}
+Question: {question}
+
+Search with two or three different queries, from narrow to wide. Read the transcript 30 seconds around the best hits.
+Answer in a few sentences, and list each moment that you used: video id, start and end in seconds, link."""
+
+
+def summarise_video(video_id: str) -> str:
+    """Summarise one video, with the time of each part."""
+    return f"""Read the transcript of {video_id} (resource rushes://videos/{video_id}/transcript) and its text on screen
+(get_transcript with kind "text"). Summarise it in parts: for each, start and end in seconds, link, one sentence."""
