@@ -8,10 +8,12 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```([a-z]+) run\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOTHING = "exit 0"
 AS_USER = 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
+NGINX_KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 SHIMS = {"useradd": NOTHING, "chown": NOTHING, "runuser": AS_USER}
 
 
@@ -41,10 +44,11 @@ class Machine:
     def __post_init__(self) -> None:
         self._bin = self.folder / "bin"
         self._bin.mkdir(parents=True)
-        (self.folder / "etc" / "systemd" / "system").mkdir(parents=True)
+        for place in ("systemd/system", "nginx/conf.d", "ssl/certs", "ssl/private"):
+            (self.folder / "etc" / place).mkdir(parents=True)
         for name, text in SHIMS.items():
             self._program(name, f"#!/bin/sh\n{text}\n")
-        for name in ("systemctl", "aws"):
+        for name in ("systemctl", "nginx", "aws"):
             self._program(name, f'#!/bin/sh\nexec {sys.executable} -m tests.acceptance.machine {name} "$@"\n')
         path = f"{self._bin}:{Path(sys.executable).parent}:/usr/bin:/bin:/usr/sbin:/sbin"
         here, names = str(self.folder), json.dumps(self._all_names)
@@ -89,12 +93,20 @@ def translated(text: str, names: Mapping[str, str]) -> str:
 
 def started(folder: Path) -> list[int]:
     """The processes that systemctl started."""
-    file = folder / "pids"
-    return [int(line) for line in file.read_text().split()] if file.exists() else []
+    return [int(file.read_text()) for file in folder.glob("*.pid")]
 
 
 def systemctl(words: list[str]) -> None:
-    """enable --now UNIT...: a service is started, a timer fires at once; daemon-reload: nothing."""
+    """enable --now UNIT...: a service is started, a timer fires at once; restart; nginx is reloaded."""
+    if words == ["reload", "nginx"]:
+        _run(["nginx", "-g", "daemon off;"], "nginx", dict(os.environ))
+        number = Path(os.environ["MACHINE"]) / "nginx.number"  # written when it listens; `nginx -t` leaves it empty
+        while not (number.exists() and number.stat().st_size):
+            time.sleep(0.02)
+    if words[0] == "restart":
+        for name in words[1:]:
+            _stop(name)
+        words = ["enable", "--now", *words[1:]]
     if words[:2] != ["enable", "--now"]:
         return
     for name in words[2:]:
@@ -111,7 +123,7 @@ def _units() -> Path:
 
 
 def _start(name: str) -> subprocess.Popen[bytes]:
-    names, folder = json.loads(os.environ["MACHINE_NAMES"]), Path(os.environ["MACHINE"])
+    names = json.loads(os.environ["MACHINE_NAMES"])
     unit = configparser.ConfigParser(interpolation=None)
     unit.read_string(translated((_units() / name).read_text(), names))
     service = unit["Service"]
@@ -120,13 +132,32 @@ def _start(name: str) -> subprocess.Popen[bytes]:
     env = {"PATH": os.environ["PATH"], "RUSHES_MODELS": os.environ["RUSHES_MODELS"]}
     env |= dict(pair.split("=", 1) for pair in service.get("Environment", "").split())
     env |= dict(line.split("=", 1) for line in secrets.read_text().splitlines() if line)
+    return _run(shlex.split(service["ExecStart"]), name, env)
+
+
+def _run(argv: list[str], name: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    folder = Path(os.environ["MACHINE"])
     with (folder / f"{name}.log").open("ab") as log:
-        process = subprocess.Popen(
-            shlex.split(service["ExecStart"]), env=env, stdout=log, stderr=log, start_new_session=True
-        )
-    with (folder / "pids").open("a") as pids:
-        pids.write(f"{process.pid}\n")
+        process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
+    (folder / f"{name}.pid").write_text(str(process.pid))
     return process
+
+
+def _stop(name: str) -> None:
+    running = psutil.Process(int((Path(os.environ["MACHINE"]) / f"{name}.service.pid").read_text()))
+    running.terminate()
+    running.wait(60)
+
+
+def nginx(words: list[str]) -> None:
+    """The real one, with the site that was installed and nothing else."""
+    folder, names = Path(os.environ["MACHINE"]), json.loads(os.environ["MACHINE_NAMES"])
+    site = translated((folder / "etc" / "nginx" / "conf.d" / "rushes.conf").read_text(), names)
+    paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in NGINX_KINDS)
+    config = folder / "etc" / "nginx" / "nginx.conf"
+    config.write_text(f"pid {folder}/nginx.number; events {{}} http {{ access_log off; {paths} {site} }}")
+    real = shutil.which("nginx", path="/usr/sbin:/usr/bin") or Path(sys.prefix) / "nginx" / "usr" / "sbin" / "nginx"
+    os.execv(real, ["nginx", "-p", str(folder), "-c", str(config), "-e", str(folder / "nginx.errors"), *words])
 
 
 def aws(words: list[str]) -> None:
@@ -159,4 +190,4 @@ def _value(text: str) -> object:
 
 
 if __name__ == "__main__":
-    {"systemctl": systemctl, "aws": aws}[sys.argv[1]](sys.argv[2:])
+    {"systemctl": systemctl, "nginx": nginx, "aws": aws}[sys.argv[1]](sys.argv[2:])

@@ -4,6 +4,7 @@ Blocks marked ```` ```sh run ```` and ```` ```sql run ```` are executed in the o
 """
 
 import json
+import subprocess
 import tempfile
 import urllib.request
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]
 import psycopg
 import pytest
+import redis
 
 from rushes.bucket.location import BucketLocation
-from rushes.servers import postgres
+from rushes.servers import postgres, valkey
 from rushes.servers.process import Running, free_port
 from rushes.settings import load, models_folder
 from tests.acceptance.conftest import draw, wait_for
@@ -71,31 +73,60 @@ def settings_of(machine: Machine) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-def test_the_commands_of_the_postgres_guide_make_a_fleet(
-    tmp_path: Path, database: tuple[Running, Path], seaweed_s3: BucketLocation, film: bytes
+@pytest.fixture
+def valkey_server(tmp_path: Path) -> Iterator[Running]:
+    running = valkey.start(tmp_path / "valkey")
+    yield running
+    running.stop()
+
+
+def certificate(machine: Machine, port: int) -> None:
+    """One for the name in the guide, which curl on that machine believes and finds here."""
+    files = {"out": "ssl/certs/rushes.example.org.pem", "keyout": "ssl/private/rushes.example.org.key"}
+    places = {name: str(machine.folder / "etc" / file) for name, file in files.items()}
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=rushes.example.org"]
+    argv += ["-addext", "subjectAltName=DNS:rushes.example.org"]
+    subprocess.run([*argv, "-out", places["out"], "-keyout", places["keyout"]], check=True, capture_output=True)
+    found = f'resolve = "rushes.example.org:{port}:127.0.0.1"\ncacert = "{places["out"]}"\n'
+    (machine.folder / ".curlrc").write_text(found)
+
+
+def test_the_commands_of_the_postgres_and_valkey_guides_make_a_fleet(
+    tmp_path: Path, database: tuple[Running, Path], seaweed_s3: BucketLocation, film: bytes, valkey_server: Running
 ) -> None:
     server, folder = database
-    buckets(seaweed_s3, film)
-    port = free_port()
+    s3 = buckets(seaweed_s3, film)
+    port, proxy = free_port(), free_port()
     names = {"db.example.org:5432": f"127.0.0.1:{server.port}", "http://s3.example.org:8333": seaweed_s3.endpoint}
     names |= {"the-key": seaweed_s3.key, "the-secret": seaweed_s3.secret}
     names |= {"127.0.0.1:8000": f"127.0.0.1:{port}", "--port 8000": f"--port {port}"}
+    names |= {"https://rushes.example.org": f"https://rushes.example.org:{proxy}", "443 ssl": f"127.0.0.1:{proxy} ssl"}
+    names |= {"valkeys://": "valkey://", "valkey.example.org:6379": f"127.0.0.1:{valkey_server.port}"}
     machine = Machine(tmp_path / "machine", names, {"RUSHES_MODELS": str(models_folder(load().settings))})
+    certificate(machine, proxy)
     try:
-        said = {}
-        for n, (language, text) in enumerate(blocks("run-on-postgres.md")):
+        for language, text in blocks("run-on-postgres.md"):
             if language == "sql":
                 with psycopg.connect(_administrator(server, folder), autocommit=True) as db:
                     for statement in text.split(";\n"):
                         db.execute(statement.encode())
             else:
-                said[n] = machine.run(text)
-        settings, url = settings_of(machine), f"http://127.0.0.1:{port}"
-        wait_for(lambda: states(url, settings["RUSHES_TOKEN"]) == ["completed"], "the worker never did the film")
-        assert ask(url, settings["RUSHES_TOKEN"], "/readyz")["status"] == "ready"
-        (video,) = ask(url, settings["RUSHES_TOKEN"], "/api/v1/videos")["items"]
+                machine.run(text)
+        token, url = settings_of(machine)["RUSHES_TOKEN"], f"http://127.0.0.1:{port}"
+        wait_for(lambda: states(url, token) == ["completed"], "the worker never did the film")
+        assert ask(url, token, "/readyz")["status"] == "ready"
+        (video,) = ask(url, token, "/api/v1/videos")["items"]
         assert video["name"] == "film.mp4"
         assert '"path": "/api/v1/jobs"' in machine.log("rushes-serve.service"), "there is no access log"
+        for language, text in blocks("run-on-postgres-and-valkey.md"):
+            if language == "valkey":
+                administrator: Any = redis.Redis.from_url(valkey_server.url)
+                administrator.execute_command(*text.split())
+            else:
+                machine.run(text)
+        s3.put_object(Bucket="films", Key="2026/second.mp4", Body=film + b"second")
+        machine.run("set -a; . /etc/rushes/rushes.env; set +a; rushes add s3://films/2026/second.mp4")
+        wait_for(lambda: states(url, token) == ["completed"] * 2, "the worker never did the second film")
     finally:
         machine.stop()
 
