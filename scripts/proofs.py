@@ -15,13 +15,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "proof.md"
 # Started by tests and other proofs with arguments of their own.
 PARTS_OF_OTHERS = {"proof.drive", "proof.zygote", "proof.hostile_api"}
-VARIANTS = {  # programs that are run more than once, with these arguments
+VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {  # programs that are run more than once, with these arguments
     "proof.chaos": (
         ("--setup", "sqlite"),
         ("--setup", "postgres", "--kills", "500"),
         ("--setup", "postgres+valkey+s3", "--kills", "500"),
         ("--setup", "aws", "--kills", "500"),
     ),
+    "proof.real_recipe": tuple(("--setup", setup) for setup in ("sqlite", "postgres", "postgres+valkey+s3", "aws")),
 }
 INTRODUCTION = """# Proof
 
@@ -52,11 +53,14 @@ def programs() -> list[str]:
     return [name for name in names if name not in PARTS_OF_OTHERS]
 
 
-def commands(name: str, seed: int) -> list[tuple[str, ...]]:
-    """How a program is run: once for each of its variants."""
+def commands(name: str, names: list[str], seed: int) -> list[tuple[str, ...]]:
+    """The commands of a program that were asked for: as they were named with arguments, or one for each variant."""
+    own = [tuple(words[1:]) for words in map(str.split, names) if words[0] == name and len(words) > 1]
+    if not own and names and not {name, name.split(".")[1]} & set(names):
+        return []
     text = (ROOT / f"{name.replace('.', '/')}.py").read_text("utf-8")
     seeded = ("--seed", str(seed)) if '"--seed"' in text else ()
-    return [(name, *arguments, *seeded) for arguments in VARIANTS.get(name, ((),))]
+    return [(name, *arguments, *seeded) for arguments in own or VARIANTS.get(name, ((),))]
 
 
 def run(command: tuple[str, ...]) -> ProofRun:
@@ -119,14 +123,15 @@ def parts(page: str) -> dict[str, str]:
 def main() -> int:
     """Run what was asked for, write the page after each; 1 if anything did not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="ledger, chaos, ...; everything unless named")
+    told = "ledger, chaos, ...; or with arguments of its own ('proof.chaos --setup aws'); everything unless named"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=told)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311 - any number will do
     options = parser.parse_args()
-    chosen = [p for p in programs() if not options.names or {p, p.split(".")[1]} & set(options.names)]
+    chosen = [command for name in programs() for command in commands(name, options.names, options.seed)]
     sections = parts(PAGE.read_text("utf-8")) if PAGE.exists() else {}
-    order = [title(command) for name in programs() for command in commands(name, options.seed)]
+    order = [title(command) for name in programs() for command in commands(name, [], options.seed)]
     broken, count = [], 0
-    for command in (command for name in chosen for command in commands(name, options.seed)):
+    for command in chosen:
         ran = run(command)
         sections[title(command)] = section(ran)
         known = [*(n for n in order if n in sections), *(n for n in sections if n not in order)]
