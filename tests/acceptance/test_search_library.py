@@ -15,6 +15,7 @@ from rushes.index.port import Hit
 from rushes.library import Library
 from rushes.surfaces.cli.main import main
 from tests.acceptance.planted import Film, films, plant, planted
+from tests.api.kit import serving
 
 Spot = tuple[int, float, float]  # film, start and end in seconds
 
@@ -248,6 +249,21 @@ def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:
         assert (library.search("gadget").total, library.search("budget", video="vid_film02").total) == (0, 1)
         library.videos.select_run(library.videos.find("vid_film02"), "speech", "")
         assert library.search("gadget").total == 1
+
+
+def test_pages_and_downloads_show_the_run_that_was_chosen(tmp_path: Path) -> None:
+    with _small(tmp_path) as library:
+        plant(library, Film(2).say(10, "the gadget"), take="b", profile="fast")
+    with serving(tmp_path / ".rushes") as server:
+        places = ("/videos/vid_film02", "/api/v1/videos/vid_film02/exports/jsonl", "/search?q=the&video=vid_film02")
+
+        def shown() -> list[str]:
+            texts = [server.http.get(place, headers={"Accept": "text/html"}).text for place in places]
+            return [" ".join(word for word in ("budget", "gadget") if word in text) for text in texts]
+
+        assert shown() == ["gadget"] * 3
+        server.library.videos.select_run(server.library.videos.find("vid_film02"), "speech", profile="balanced")
+        assert shown() == ["budget"] * 3
 
 
 def test_a_profile_is_chosen_for_a_video_or_for_all_by_command_and_read_by_search_and_exports(tmp_path: Path) -> None:
