@@ -116,7 +116,8 @@ class Settings:
     places_model: str = _field("a folder with model.onnx and its list of names (Places365) to use instead", "")
     depth_model: str = _field("a folder with a depth model in ONNX format (MiDaS, Depth Anything) to use instead", "")
     inference: str = _field(
-        "where models run: local, http (see inference_url), an address, or stub (made-up answers, for trials); "
+        "where models run: local, http (see inference_url), an address, sagemaker:ENDPOINT (asynchronous), "
+        "or stub (made-up answers, for trials); "
         "empty = http if inference_url is set, else local",
         "",
         "INFERENCE_BACKEND",
@@ -132,6 +133,12 @@ class Settings:
     inference_seconds: int = _field("seconds that one question to an inference service may take", 600, least=1)
     inference_max_in_flight: int = _field(
         "questions to inference services at a time, of one worker", 5, "INFERENCE_MAX_IN_FLIGHT", least=1
+    )
+    inference_bucket: str = _field(
+        "s3://bucket/prefix where questions to an asynchronous endpoint lie (empty = inference/ below blobs)", ""
+    )
+    inference_events: str = _field(
+        "SQS queue (name or URL) with the storage events of an asynchronous endpoint's answers", ""
     )
     device: str = _field("where rushes ml runs models: auto (a GPU if there is one), cpu, cuda or cuda:N", "auto")
     require_gpu: bool = _field("rushes ml does not start without a GPU", False, "REQUIRE_GPU")  # noqa: FBT003 - aliases follow it
@@ -254,11 +261,12 @@ def own_model(settings: Settings, capability: str) -> str:
     return str(getattr(settings, f"{capability}_model", ""))
 
 
-LOCAL, STUB, HTTP = "local", "stub", "http"
+LOCAL, STUB, HTTP, SAGEMAKER = "local", "stub", "http", "sagemaker"
+_ENDPOINT = re.compile(rf"{SAGEMAKER}:([a-zA-Z0-9](?:-*[a-zA-Z0-9]){{0,62}})")
 
 
 def inference_of(settings: Settings, stage: str) -> tuple[str, tuple[str, ...]]:
-    """Where the models of a stage run: local, stub, or http with the addresses of its services.
+    """Where the models of a stage run: local, stub, http with the addresses of its services, or sagemaker with a name.
 
     Raises:
         Refused: what is set cannot be understood.
@@ -267,9 +275,14 @@ def inference_of(settings: Settings, stage: str) -> tuple[str, tuple[str, ...]]:
     said = single.get(stage, "") or settings.inference or (HTTP if settings.inference_url else LOCAL)
     if said in (LOCAL, STUB):
         return said, ()
+    if endpoint := _ENDPOINT.fullmatch(said):
+        return SAGEMAKER, (endpoint[1],)
     urls = tuple(url.strip() for url in (settings.inference_url if said == HTTP else said).split(",") if url.strip())
     if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
-        hint = "Allowed: local, stub, http with inference_url, or http://host:8001 (several: comma separated)."
+        hint = (
+            "Allowed: local, stub, http with inference_url, http://host:8001 (several: comma separated), "
+            "or sagemaker:ENDPOINT."
+        )
         raise Refused(f"inference = {redact_address(said)!r} is invalid", hint)
     return HTTP, urls
 

@@ -2,6 +2,9 @@
 
 import json
 import os
+import secrets
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,19 +21,24 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
+from rushes.aws.client import Service
 from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
+from rushes.domain.task import Task
 from rushes.engines.http import InferenceServices
 from rushes.engines.port import RATE, DecodingOptions, Engine
 from rushes.engines.remote import RemoteEngine
 from rushes.engines.wire import pack, pack_floats
-from rushes.ledger.pages import all_events
+from rushes.ledger.pages import all_events, all_tasks
 from rushes.library import JobRequest, Library
-from tests.acceptance.conftest import VOICE, draw, sights
+from rushes.servers.process import Running
+from tests.acceptance.conftest import VOICE, draw, sights, wait_for
 from tests.acceptance.test_inference import manifests
+from tests.asynchronous_endpoint import Endpoint, asynchronous_endpoint
 from tests.inference_service import ask, bad_proxy, inference_service
+from tests.servers_aws import KEY, SECRET
 from tests.unit.speech_kit import JFK, pcm_of
 from tests.unit.speech_kit import engine as local_ears
 from tests.unit.vision_films import MEDIA, eyes
@@ -105,17 +113,23 @@ def done(library: Library, footage: Path, recipe: str) -> dict[Any, list[tuple[s
     assert set(finished.values()) == {1}
     assert not [event for event in events if event.type in (EventType.FAILED, EventType.DEAD)]
     found = manifests(library, job.id)
+    engine, _, endpoint = library.settings.inference.partition(":")
     assert {m.provenance.engine for (stage, _, _), m in found.items() if stage in ("objects", "depth")} == {
-        "http" if library.settings.inference else "local"
+        engine if endpoint else "local"
     }
     return {where: [(a.name, a.sha256) for a in manifest.artifacts] for where, manifest in found.items()}
 
 
+@pytest.fixture(scope="module")
+def near(tmp_path_factory: pytest.TempPathFactory, footage: Path) -> dict[str, dict[Any, list[tuple[str, str]]]]:
+    """What is made of the film with the models in the slots."""
+    with Library(tmp_path_factory.mktemp("near")) as library:
+        return {recipe: done(library, footage, recipe) for recipe in ("searchable", "3d")}
+
+
 def test_a_film_is_the_same_film_with_services_that_fail_in_every_way(
-    service: str, footage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: str, footage: Path, near: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Library(tmp_path / "near") as library:
-        near = {recipe: done(library, footage, recipe) for recipe in ("searchable", "3d")}
     (tmp_path / "blocked").mkdir()
     (tmp_path / "blocked" / "sitecustomize.py").write_text(NO_NETS)
     paths = [str(tmp_path / "blocked"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -131,6 +145,71 @@ def test_a_film_is_the_same_film_with_services_that_fail_in_every_way(
         assert bad.done[: len(manners)] == manners
         assert "gone" in bad.done
     assert far == near
+
+
+@pytest.fixture
+def endpoint(
+    service: str, seaweed_s3: BucketLocation, aws_server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Endpoint]:
+    """An asynchronous endpoint before the service, which the settings name for every stage."""
+    sqs, name = Service("sqs", aws_server.url, "us-east-1", KEY, SECRET), f"answers-{secrets.token_hex(4)}"
+    s3 = {"s3_endpoint": seaweed_s3.endpoint, "s3_key": seaweed_s3.key, "s3_secret": seaweed_s3.secret}
+    own = {"inference": "sagemaker:films", "inference_bucket": f"s3://{seaweed_s3.bucket}/{name}"}
+    told = {**s3, **own, "aws_endpoint": aws_server.url, "inference_events": name, "models": str(tmp_path / "none")}
+    queue = str(sqs.ask("create_queue", QueueName=name)["QueueUrl"])
+    with asynchronous_endpoint(service, seaweed_s3, sqs, queue) as found:
+        for variable, value in told.items():
+            monkeypatch.setenv(f"RUSHES_{variable.upper()}", value)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", found.url)
+        yield found
+    assert not [one for page in connect(seaweed_s3).list(name) for one in page], "what was asked is cleared away"
+
+
+def test_a_film_is_the_same_film_by_an_endpoint_whose_events_are_lost_doubled_and_late(
+    endpoint: Endpoint, footage: Path, near: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint.manners("told", "doubled", "lost", "late", "told")
+    monkeypatch.setattr("rushes.engines.sagemaker.FIRST_LOOK_SECONDS", 1.0)  # what a lost event costs
+    with Library(tmp_path / "late") as library:
+        assert {recipe: done(library, footage, recipe) for recipe in ("searchable", "3d")} == near
+    assert set(endpoint.witness.values()) == {1}, "nothing is asked twice"
+    assert endpoint.most_in_flight <= 5
+    assert {kind.rpartition("=")[2] for kind in endpoint.types} == {"hear", "read", "detect", "depth"}
+
+
+def asleep(library: Library, job: str) -> list[Task]:
+    return [task for task in all_tasks(library.home.ledger, job) if task.awaits_answer]
+
+
+def test_a_worker_killed_while_it_waits_and_an_endpoint_that_fails_lose_nothing(
+    endpoint: Endpoint, footage: Path, near: dict[str, Any], tmp_path: Path
+) -> None:
+    endpoint.manners("failed", "told")
+    endpoint.gate.clear()
+    with Library(tmp_path / "killed") as library:
+        (added,) = library.add([footage], JobRequest(only=("objects",), chunk="5", profile="fast"))
+        assert added.job
+        id, ledger = added.job.id, library.home.ledger
+        argv = [sys.executable, "-m", "rushes", "--home", str(tmp_path / "killed"), "worker"]
+        with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.DEVNULL) as worker:
+            wait_for(lambda: len(asleep(library, id)) == 2, "both chunks are asked about")
+            worker.kill()
+        asked = {task.id for task in all_tasks(ledger, id) if task.stage == "objects"}
+        assert {name.partition("/")[0]: count for name, count in endpoint.witness.items()} == dict.fromkeys(asked, 1)
+        endpoint.gate.set()
+        assert library.run([footage], JobRequest(only=("objects",), chunk="5", profile="fast")).exit_code == 5
+        (failed,) = [task for task in all_tasks(ledger, id) if task.failure]
+        assert failed.failure
+        assert (failed.failure.kind, failed.failures) == ("InferenceFailed", 1)
+        assert "the model ran out of memory" in failed.failure.message
+        library.jobs.retry(id)
+        assert library.run([footage], JobRequest(only=("objects",), chunk="5", profile="fast")).exit_code == 0
+        found = manifests(library, id)
+    mine = {where: [(a.name, a.sha256) for a in m.artifacts] for where, m in found.items() if where[0] == "objects"}
+    assert mine == {where: made for where, made in near["searchable"].items() if where[0] == "objects"}
+    assert {name.partition("/")[0]: count for name, count in endpoint.witness.items()} == {
+        task: 2 if task == failed.id else 1 for task in asked
+    }, "only what failed is asked again"
 
 
 def test_no_more_models_are_used_at_once_than_allowed_and_who_is_too_many_is_told_when_to_come_again(

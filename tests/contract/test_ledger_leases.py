@@ -395,6 +395,42 @@ def test_what_is_given_back_is_claimable_at_once_and_counted_as_nothing(ledger: 
     assert (again.failures, again.losses, again.fence) == (0, 0, 2)
 
 
+def test_what_is_given_back_with_a_delay_is_claimable_when_its_time_has_come_or_a_revival_ends_it(
+    backend: Backend, ledger: Ledger, leased: Lease
+) -> None:
+    ledger.give_back("w1", [(leased.task, leased.fence)], "AnswerPending", 60)
+    assert ledger.tasks(ids=[leased.task]).rows[0].due_in == 60.0
+    assert claim(ledger, "w2", hinted=[leased.task]) == ()
+    told = ledger.job(NEW.id).last_event
+    assert ledger.revive(NEW.id, [leased.task, "ghost"], delayed=True) == (leased.task,)
+    assert ledger.revive(NEW.id, [leased.task], delayed=True) == ()
+    assert ledger.job(NEW.id).last_event == told
+    (again,) = claim(ledger, "w2", hinted=[leased.task])
+    assert ledger.revive(NEW.id, [leased.task], delayed=True) == (), "nothing to end while it is leased"
+    assert (again.failures, again.losses, again.fence) == (0, 0, 2)
+    ledger.give_back("w2", [(again.task, again.fence)], "AnswerPending", 60)
+    backend.clock.advance(60)
+    worker(ledger, "w2")
+    assert leased.task in ledger.sweep().ready
+    assert [lease.fence for lease in claim(ledger, "w2", hinted=[leased.task])] == [3]
+
+
+def test_a_revival_of_what_is_delayed_leaves_dead_tasks_and_cancelled_jobs_alone(ledger: Ledger, leased: Lease) -> None:
+    ledger.fail("w1", leased.task, leased.fence, BROKEN, None)
+    assert ledger.revive(NEW.id, [leased.task], delayed=True) == ()
+    assert task_state(ledger, leased.task) is TaskState.DEAD
+    (other,) = claim(ledger)
+    ledger.fail("w1", other.task, other.fence, BROKEN, 0.0)
+    (other,) = claim(ledger, hinted=[other.task])
+    ledger.give_back("w1", [(other.task, other.fence)], "AnswerPending", 60)
+    (asleep,) = ledger.tasks(ids=[other.task]).rows
+    assert (asleep.failures, asleep.failure) == (1, None), "it does not wait because it failed"
+    ledger.control(NEW.id, JobCommand.CANCEL)
+    ledger.revive(NEW.id, [other.task], delayed=True)
+    assert ledger.job(NEW.id).state is JobState.CANCELLED
+    assert claim(ledger, n=9) == ()
+
+
 def test_a_completion_commits_results_events_and_counters_together(ledger: Ledger, leased: Lease) -> None:
     row = result("frames", publishes=True)
     ledger.complete("w1", [Finish(leased.task, leased.fence, (row, result("cuts")), seconds=2.5)])

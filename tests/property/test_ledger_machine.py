@@ -168,11 +168,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.both(fault, lambda g: g.fail(worker, lease.task, lease.fence, FAILURE, delay))
 
     @precondition(lambda self: self.leases)
-    @rule(numbers=st.lists(NUMBERS, min_size=1, max_size=3), fault=FAULTS)
-    def give_back(self, numbers: list[int], fault: str) -> None:
+    @rule(numbers=st.lists(NUMBERS, min_size=1, max_size=3), delay=st.sampled_from([0.0, 15.0]), fault=FAULTS)
+    def give_back(self, numbers: list[int], delay: float, fault: str) -> None:
         chosen = [self.pick(n) for n in numbers]
         held = [(lease.task, lease.fence) for _, lease in chosen]
-        self.both(fault, lambda g: g.give_back(chosen[0][0], held, "drain"))
+        self.both(fault, lambda g: g.give_back(chosen[0][0], held, "drain", delay))
 
     @rule(n=st.integers(0, 2), fraction=st.floats(0, 1), fault=FAULTS)
     def renew(self, n: int, fraction: float, fault: str) -> None:
@@ -216,10 +216,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self.revive(n, set(), again, fault)
 
     @precondition(lambda self: self.leases)
-    @rule(n=NUMBERS, again=st.booleans(), fault=FAULTS)
-    def revive_one(self, n: int, again: bool, fault: str) -> None:
+    @rule(n=NUMBERS, again=st.booleans(), delayed=st.booleans(), fault=FAULTS)
+    def revive_one(self, n: int, again: bool, delayed: bool, fault: str) -> None:
         _, lease = self.pick(n)
-        self.both(fault, lambda g: g.revive(lease.job, [lease.task], (), again))
+        self.both(fault, lambda g: g.revive(lease.job, [lease.task], (), again, delayed))
 
     @rule(key=st.sampled_from(["k1", "k2"]), etag=st.sampled_from(["e1", "e2"]), fault=FAULTS)
     def arrived(self, key: str, etag: str, fault: str) -> None:

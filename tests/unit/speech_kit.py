@@ -140,7 +140,7 @@ def transcription(
 class FakeEngine:
     """Answers what it is told, in turn, and remembers what it was asked; the last answer stays."""
 
-    loading = 0.0
+    loading, batch = 0.0, 8
 
     def __init__(self, *answers: Transcription, languages: Sequence[tuple[str, float]] = (("en", 0.99),)) -> None:
         self._answers = list(answers) or [transcription()]

@@ -120,7 +120,7 @@ class _ToyAttempt(Attempt):
     """An attempt whose slot gets the lease as it is, and whose results are what the options say."""
 
     def begin(self) -> Any:
-        return {**self._lease._asdict(), "wanted": list(self._keys)}
+        return {**self.lease._asdict(), "wanted": list(self._keys)}
 
     @property
     def results(self) -> tuple[Result, ...]:

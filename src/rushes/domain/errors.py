@@ -151,6 +151,17 @@ class EngineAway(StoreAway):
     hint = "Check the service that inference names (rushes ml). Work continues automatically."
 
 
+class AnswerPending(Drained):
+    """An asynchronous endpoint was asked and has not answered yet: the task waits without a slot."""
+
+    hint = "Nothing to do: the task goes on when the answer is there."
+
+    def __init__(self, message: str, hint: str | None = None, delay: float = 5.0) -> None:
+        """`delay`: seconds after which the answer is looked for, if no event tells of it before."""
+        super().__init__(message, hint)
+        self.delay = delay
+
+
 class InferenceFailed(TryAgain):
     """A model failed in an inference service; this counts as a failed attempt."""
 

@@ -143,6 +143,11 @@ class Task:
     adopted: bool = False
 
     @property
+    def awaits_answer(self) -> bool:
+        """Whether an asynchronous engine was asked: it goes on when the answer is there."""
+        return bool(self.due_in) and self.failure is None
+
+    @property
     def question(self) -> Mapping[str, JSON]:
         """What its spec says; nothing if that is no document."""
         try:

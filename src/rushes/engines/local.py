@@ -18,7 +18,7 @@ from rushes.engines.devices import CPU, Compute
 from rushes.engines.images import pixels
 from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import DecodingOptions, Detection, Face, Pcm, Pictures, TextLine, Transcription
+from rushes.engines.port import BATCH, DecodingOptions, Detection, Face, Pcm, Pictures, TextLine, Transcription
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -35,6 +35,7 @@ class LocalEngine:
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self.loading = 0.0
+        self.batch = BATCH
 
     def detect_speech(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples with speech, in order (voice activity detection)."""

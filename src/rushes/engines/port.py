@@ -1,13 +1,17 @@
 """The engine port: where inference runs. Arrays in, detections out; it knows no files of ours and no jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rushes.domain.errors import AnswerPending
+
+T = TypeVar("T")
 RATE = 16_000
+BATCH = 8  # pictures that a model is given at a time: about 2 MB
 Pcm = NDArray[np.float32]  # mono, RATE samples a second
 Picture = NDArray[np.uint8]  # height x width x RGB
 Jpeg = bytes  # a picture as the frame pack holds it: sent and decoded where the model is
@@ -107,6 +111,7 @@ class Engine(SpeechEngine, Protocol):
     """
 
     loading: float  # seconds spent on loading models so far; estimates leave them out
+    batch: int  # pictures that it is best given at a time
 
     def read_text(
         self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
@@ -127,3 +132,40 @@ class Engine(SpeechEngine, Protocol):
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding of length one for each sentence."""
+
+
+class AsynchronousEngine(Protocol):
+    """An engine that is asked in one attempt of a task and answers in a later one; calls as `wire` packs them."""
+
+    def answer(self, task: str, fence: int, capability: str, call: bytes) -> bytes:
+        """The answer to a call of a task, which is asked unless it was before.
+
+        Raises:
+            AnswerPending: it is not there yet; the task is to be tried again.
+            InferenceFailed: the engine failed, and says why.
+            EngineAway: it cannot be asked now.
+        """
+
+    def forget(self, name: str) -> None:
+        """The answer to the call of that name (`call_name`) is needed no more."""
+
+    def task_at(self, bucket: str, key: str) -> str:
+        """The task that waits for what came to a key of a bucket; empty if none does."""
+
+
+def answered(calls: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """What each call answers, in order.
+
+    If an asynchronous engine has not answered one of them, all others are still asked before AnswerPending is raised.
+    """
+    pending: AnswerPending | None = None
+    for call in calls:
+        try:
+            answer = call()
+        except AnswerPending as e:
+            pending = pending or e
+            continue
+        if pending is None:
+            yield answer
+    if pending:
+        raise pending

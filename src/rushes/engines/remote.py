@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rushes.domain.keys import JSON
 from rushes.engines.port import (
+    BATCH,
     DecodingOptions,
     Detection,
     Face,
@@ -21,6 +22,7 @@ from rushes.engines.port import (
 )
 from rushes.engines.wire import pack, pack_floats, pack_pictures, unpack, unpack_floats
 
+LARGE_BATCH = 32  # pictures of one question to an asynchronous endpoint: each costs it seconds, and is at most 1 MB
 Post = Callable[[str, bytes], bytes]  # a capability and a call -> the answer
 
 
@@ -29,8 +31,8 @@ class RemoteEngine:
 
     loading = 0.0  # is the service's
 
-    def __init__(self, post: Post) -> None:
-        self._post = post
+    def __init__(self, post: Post, batch: int = BATCH) -> None:
+        self._post, self.batch = post, batch
 
     def detect_speech(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples with speech, in order."""

@@ -19,7 +19,7 @@ _LOUDNESS = 0.01
 class StubEngine:
     """Takes loud audio for speech; each 0.4 s of it is a word chosen by checksum."""
 
-    loading = 0.0
+    loading, batch = 0.0, port.BATCH
 
     def detect_speech(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples that are loud, less than 0.3 s apart."""

@@ -3,6 +3,7 @@
 Four bytes (big endian) say how long the document is. Its field `parts` lists the lengths of what follows it.
 """
 
+import hashlib
 import json
 import struct
 from collections.abc import Sequence
@@ -19,6 +20,11 @@ LARGEST = 64 << 20  # bytes of a call or an answer: a batch of pictures has 3 MB
 MOST_PARTS = 256
 _LENGTH = struct.Struct("!I")
 _F32 = np.dtype("<f4")
+
+
+def call_name(task: str, capability: str, call: bytes) -> str:
+    """The name of a call of a task: the same call has the same in every attempt."""
+    return f"{task}/{capability}-{hashlib.sha256(call).hexdigest()[:32]}"
 
 
 def pack(doc: JSON, parts: Sequence[bytes] = ()) -> bytes:

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NEEDS_WORK = "needs other tasks first"
     NEEDS_FILE = "its file has not arrived"
     BACKS_OFF = "waiting to retry after a failure"
+    ANSWER_PENDING = "waiting for the answer of an asynchronous endpoint"
     NO_WORKER = "no worker takes its lane"
     WORKERS_DRAIN = "every worker is draining"
     DISK_FULL = "the disk is full"
@@ -67,6 +68,8 @@ def reason_of(task: Task, job: Job, tasks: Mapping[str, Task], workers: Sequence
         return Reason.PAUSED, f"rushes jobs resume {job.id}"
     if task.state is TaskState.WAITING:
         return _waits(task, tasks)
+    if task.awaits_answer:
+        return Reason.ANSWER_PENDING, "it goes on when the answer is there"
     if task.due_in:
         kind = task.failure.kind if task.failure else ""
         return Reason.BACKS_OFF, f"{task.due_in:.0f} s, then attempt {task.failures + 1} of 4 ({kind})"

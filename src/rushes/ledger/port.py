@@ -130,8 +130,11 @@ class Ledger(Protocol):
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None. Counts as one failure."""
 
-    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
-        """Hand tasks back, claimable at once, counted as nothing; stale ones are passed over."""
+    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float = 0.0) -> None:
+        """Hand tasks back, claimable at once or after `delay` seconds, counted as nothing.
+
+        Stale ones are passed over. With a delay the last failure is shown no more: they do not wait because of it.
+        """
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, strike out debts that were paid; answer what is owed.
@@ -154,7 +157,12 @@ class Ledger(Protocol):
         """
 
     def revive(
-        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+        self,
+        job: str,
+        tasks: Collection[str] = (),
+        stages: Collection[str] = (),
+        again: bool = False,
+        delayed: bool = False,
     ) -> tuple[str, ...]:
         """Make dead tasks ready with fresh tries (all of the job, those named, or some stages'); answers their ids.
 
@@ -162,6 +170,8 @@ class Ledger(Protocol):
         Stages that were cancelled by themselves go on if they are named.
         With `again` (repair), tasks that are done are done again as well, no back-off ends, and a cancelled job
         stays as it is: () and no change.
+        With `delayed`, those named that wait for their time are due now, and nothing else changes, whatever the job's
+        state.
         """
 
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:

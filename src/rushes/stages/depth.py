@@ -1,11 +1,18 @@
 """Depth of the sampled frames of a chunk."""
 
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.vision import gives_inverse
-from rushes.media.developing.frame_pack import PackIndex, read_frame
+from rushes.engines.port import answered
+from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.media.stereo.depth import DepthWriter
 from rushes.stages.port import Work
-from rushes.stages.vision.samples import BATCH
+
+Map = NDArray[np.float32]
 
 
 class Depth:
@@ -33,13 +40,16 @@ class Depth:
         inverse = gives_inverse(model, str(work.options["output"]))
         writer = DepthWriter(out, index.base, (index.width, index.height))
         with pack.open("frames.pack") as file:
-            for n in range(0, len(index.frames), BATCH):
-                frames = index.frames[n : n + BATCH]
-                pictures = [read_frame(file, kept) for kept in frames]
-                found = work.engine.inverse_depth(model, pictures, inverse=inverse)
-                for kept, near in zip(frames, found, strict=True):
-                    writer.add(kept.pts, near)
+
+            def measure(n: int) -> list[tuple[PackedFrame, Map]]:
                 work.progress(n / len(index.frames))
+                frames = index.frames[n : n + work.engine.batch]
+                pictures = [read_frame(file, kept) for kept in frames]
+                return list(zip(frames, work.engine.inverse_depth(model, pictures, inverse=inverse), strict=True))
+
+            for some in answered(partial(measure, n) for n in range(0, len(index.frames), work.engine.batch)):
+                for kept, near in some:
+                    writer.add(kept.pts, near)
         maps = writer.finish()
         work.save("depth", "depth.bin", out, "application/octet-stream")
         work.save_json("depth", "depth.json", maps.to_json())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 
 from rushes.domain.keys import JSON, chunk_file
 from rushes.domain.observation import Observation
@@ -9,7 +10,7 @@ from rushes.domain.result import TEXT
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import whisper_code
 from rushes.engines.models.speech import parse_speech_models
-from rushes.engines.port import RATE
+from rushes.engines.port import RATE, answered
 from rushes.media.subtitles import text
 from rushes.stages.port import Work
 from rushes.stages.speech.transcriber import Transcriber
@@ -44,10 +45,13 @@ def _transcribe(work: Work, windows: Sequence[Window], offset: int) -> Iterator[
     pcm, models = open_pcm(work.input("audio", "pcm").file("pcm.wav")), parse_speech_models(work.models["speech"])
     language = whisper_code(str(work.options["language"]))
     transcriber = Transcriber(work.engine, models, pcm, str(work.options["profile"]), language)
-    for n, window in enumerate(windows):
+
+    def lines(n: int, window: Window) -> list[Observation]:
         work.progress(n / len(windows))
-        for line in transcriber.transcribe(window):
-            yield line.moved(Fraction(offset, RATE))
+        return [line.moved(Fraction(offset, RATE)) for line in transcriber.transcribe(window)]
+
+    for some in answered(partial(lines, n, window) for n, window in enumerate(windows)):
+        yield from some
 
 
 def _mine(work: Work, doc: JSON) -> list[Window]:

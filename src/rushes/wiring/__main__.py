@@ -5,7 +5,7 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from rushes.settings import HTTP
+from rushes.settings import HTTP, SAGEMAKER
 from rushes.telemetry import log_to
 from rushes.wiring.slots import SlotSettings
 from rushes.worker.sandbox import ON, confine
@@ -20,7 +20,7 @@ def main(told: str, folder: str, asks: str, answers: str) -> None:
     log_to(level=given.log_level)
 
     from rushes.engines.models.store import ModelStore  # these start threads, and parse what others have written
-    from rushes.engines.remote import RemoteEngine
+    from rushes.engines.remote import LARGE_BATCH, RemoteEngine
     from rushes.stages.registry import load_stages
     from rushes.wiring.engines import slot_engines
     from rushes.worker.broker.client import BrokerClient, post_by
@@ -30,7 +30,9 @@ def main(told: str, folder: str, asks: str, answers: str) -> None:
     die_with_parent()
     store = ModelStore(Path(given.models), paths=[Path(path) for path in given.own_models])
     client = BrokerClient(socket.socket(fileno=int(asks)))
-    engines = {**slot_engines(store, given.threads), HTTP: lambda: RemoteEngine(post_by(client, scratch))}
+    post = post_by(client, scratch)
+    far = {HTTP: lambda: RemoteEngine(post), SAGEMAKER: lambda: RemoteEngine(post, LARGE_BATCH)}
+    engines = {**slot_engines(store, given.threads), **far}
     every = load_stages(lambda _stage: True)  # which of them run here was decided when the job was planned
     serve(SlotDeps(every, engines, scratch), Connection(int(answers)), client)
 

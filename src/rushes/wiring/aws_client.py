@@ -15,4 +15,5 @@ def service_of(settings: Settings, name: str, answer_seconds: float = 5.0) -> Se
     if s.aws_endpoint and not region and not os.environ.get("AWS_DEFAULT_REGION"):
         region = ELSEWHERE
     own = (s.s3_key, s.s3_secret) if s.aws_endpoint else ("", "")
-    return Service(name, s.aws_endpoint, region, *own, answer_seconds=answer_seconds)
+    endpoint = os.environ.get(f"AWS_ENDPOINT_URL_{name.upper().replace('-', '_')}", s.aws_endpoint)
+    return Service(name, endpoint, region, *own, answer_seconds=answer_seconds)

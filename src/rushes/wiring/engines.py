@@ -4,10 +4,20 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from rushes.engines.http import InferenceServices, InferenceSession
+from rushes.engines.http import InferenceServices
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Engine
-from rushes.settings import HTTP, LOCAL, MODEL_SETTINGS, STUB, Settings, inference_of, models_folder, own_model
+from rushes.settings import (
+    HTTP,
+    LOCAL,
+    MODEL_SETTINGS,
+    SAGEMAKER,
+    STUB,
+    Settings,
+    inference_of,
+    models_folder,
+    own_model,
+)
 
 _THREADS = 2
 
@@ -18,13 +28,13 @@ def own_models(s: Settings) -> list[str]:
 
 
 def open_engine(s: Settings, stage: str) -> Engine:
-    """The engine of a stage, for a process that may use the network."""
+    """The engine of a stage, for a process that may use the network and waits for the answer."""
     kind, urls = inference_of(s, stage)
     if kind == HTTP:
         from rushes.engines.remote import RemoteEngine
 
         return RemoteEngine(services_of(s, urls).session().post)
-    return slot_engines(_store(s), _THREADS)[kind]()
+    return slot_engines(_store(s), _THREADS)[LOCAL if kind == SAGEMAKER else kind]()
 
 
 def services_of(s: Settings, urls: tuple[str, ...]) -> InferenceServices:
@@ -66,20 +76,3 @@ def worker_engine(s: Settings, stage: str) -> str:
     """Where a worker runs the models of a stage: made-up answers are a choice of whoever submits a job, not of it."""
     kind, _ = inference_of(s, stage)
     return LOCAL if kind == STUB else kind
-
-
-class StageServices:
-    """The inference services of a worker's stages, shared by its slots."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._services: dict[tuple[str, ...], InferenceServices] = {}
-
-    def session(self, stage: str) -> InferenceSession | None:
-        """Connections for the tasks of a stage in one slot; None if its models do not run in a service."""
-        kind, urls = inference_of(self._settings, stage)
-        if kind != HTTP:
-            return None
-        if urls not in self._services:
-            self._services[urls] = services_of(self._settings, urls)
-        return self._services[urls].session()

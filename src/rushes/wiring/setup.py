@@ -78,12 +78,16 @@ class Setup:
 
     def storage_events(self) -> StorageEvents | None:
         """SQS."""
-        if not self._settings.storage_events:
-            return None
-        with needed("aws"):
-            from rushes.sources.event_queue import EventQueue
-            from rushes.wiring.aws_client import service_of
-        return EventQueue(service_of(self._settings, "sqs"), self._settings.storage_events)
+        s = self._settings
+        return event_queue(s, s.storage_events) if s.storage_events else None
+
+
+def event_queue(settings: Settings, name: str) -> StorageEvents:
+    """A queue of storage events in SQS, by its name or URL."""
+    with needed("aws"):
+        from rushes.sources.event_queue import EventQueue
+        from rushes.wiring.aws_client import service_of
+    return EventQueue(service_of(settings, "sqs"), name)
 
 
 def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:

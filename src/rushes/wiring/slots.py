@@ -12,7 +12,8 @@ from pathlib import Path
 from rushes.engines.models.manifest import TESSERACT
 from rushes.home import Home, version
 from rushes.settings import Settings, models_folder
-from rushes.wiring.engines import StageServices, own_models, worker_engine
+from rushes.wiring.engines import own_models, worker_engine
+from rushes.wiring.stage_services import StageServices
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.child import ChildDeps
 from rushes.worker.sandbox import OFF, Confinement
@@ -47,13 +48,15 @@ def slot_process(home: Home, threads: int) -> ChildDeps:
     """How slots of this home are started."""
     s = home.settings
     told = SlotSettings(str(models_folder(s)), own_models(s), threads, s.log_level, confinement_of(s))
+    services = StageServices(s)
     deps = AttemptDeps(home.blobs, home.original, version(), lambda stage: worker_engine(s, stage))
     return ChildDeps(
         argv=[sys.executable, "-P", "-m", "rushes.wiring", told.to_json()],
         env=lambda scratch: _environment(s, scratch),
         scratch=home.scratch,
         attempt=lambda lease: Attempt(deps, lease),
-        open_session=StageServices(s).session,
+        open_session=services.session,
+        endpoint_of=services.endpoint,
     )
 
 

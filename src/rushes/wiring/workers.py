@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from rushes.domain.errors import SandboxMissing
 from rushes.domain.worker import NOW, lanes_at
 from rushes.home import Home
+from rushes.jobs.answers import AnswerEvents
 from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
 from rushes.wiring.incarnation import incarnation
+from rushes.wiring.setup import event_queue
 from rushes.wiring.slots import slot_process
+from rushes.wiring.stage_services import StageServices
 from rushes.worker import core
 from rushes.worker.sandbox import REQUIRE
 from rushes.worker.sandbox.report import missing_layers
@@ -59,8 +62,17 @@ def worker(
         names=home.job_names,
         filter=filter,
         retention=retention,
+        hear_answers=_answer_events(home),
     )
     return Shell(deps, until)
+
+
+def _answer_events(home: Home) -> Callable[[], None] | None:
+    """How a worker hears of answers that its asynchronous engines give later; None if no event tells of them."""
+    s = home.settings
+    if not s.inference_events or not (engines := StageServices(s).endpoints()):
+        return None
+    return AnswerEvents(home, event_queue(s, s.inference_events), engines).hear
 
 
 def _threads(home: Home, slots: int) -> int:

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import psutil
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import AnswerPending, RushesError
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
 from rushes.telemetry import log
 from rushes.worker.broker.answers import LONGEST_ANSWER, parse_answer
 from rushes.worker.broker.attempt import Attempt
 from rushes.worker.broker.failures import failure_of
-from rushes.worker.broker.inference import Inference, OpenSession
+from rushes.worker.broker.inference import EndpointOf, Inference, OpenSession
 from rushes.worker.broker.service import BrokerService
 from rushes.worker.child_output import ChildOutput
 from rushes.worker.scratch import scratch
@@ -42,6 +42,7 @@ class ChildDeps:
     scratch: Path  # where the folder of each child lies
     attempt: Callable[[Lease], Attempt]
     open_session: OpenSession = lambda _stage: None  # to the inference services of a stage
+    endpoint_of: EndpointOf = lambda _stage: None  # that answers later
 
 
 class Child:
@@ -61,7 +62,7 @@ class Child:
             self._process = self._started(folder, (asks.fileno(), theirs.fileno()))
             self._scratch = held.pop_all()
         self._line, self._connection = ours, Connection(os.dup(ours.fileno()))
-        self._broker = BrokerService(asked, lambda: self.attempt, Inference(deps.open_session))
+        self._broker = BrokerService(asked, lambda: self.attempt, Inference(deps.open_session, deps.endpoint_of))
         self._sender: threading.Thread | None = None
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
@@ -150,6 +151,8 @@ class Child:
             if self.attempt is None:
                 raise ValueError("a slot has finished a task that it was not given")
             message["results"] = self.attempt.results
+        if message and message["type"] == "failed" and self.attempt:
+            message["delay"] = self.attempt.delay if message["kind"] == AnswerPending.__name__ else 0.0
         if message:
             self._on_message(self, message)
 

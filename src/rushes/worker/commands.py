@@ -83,10 +83,11 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """Give a task back, claimable at once."""
+    """Give a task back, claimable at once or after so many seconds."""
 
     lease: Lease
     reason: str
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def _react(state: State, input: Input) -> Step:
         case TaskFinished(finish):
             return _settle(state, finish.task, finish.fence, lambda held: Complete(held.lease, finish))
         case TaskFailed():
-            if not input.counts:  # and others see at once what it takes no more
+            if not input.counts and not input.delay:  # and others see at once what it takes no more
                 state = replace(state, rest_until=state.now + REST_SECONDS, renew_at=state.now)
             return _settle(state, input.task, input.fence, lambda held: _failed(held.lease, input))
         case _:
@@ -261,7 +261,7 @@ def _request_stop(state: State, request: StopRequested) -> State:
 
 def _failed(lease: Lease, failed: TaskFailed) -> OutboxEntry:
     if not failed.counts:
-        return GiveBack(lease, failed.failure.kind)
+        return GiveBack(lease, failed.failure.kind, failed.delay)
     delay = None if failed.final else retry_delay(lease.failures + 1, failed.jitter)
     return Fail(lease, failed.failure, delay)
 

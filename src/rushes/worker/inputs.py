@@ -69,7 +69,10 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """An attempt failed. `final`: never try again; `counts`: False for a hand-back (drained, disk full)."""
+    """An attempt failed. `final`: never try again; `counts`: False for a hand-back (drained, disk full).
+
+    `delay`: its task waits for an answer, so many seconds at the most, and another one can be worked on.
+    """
 
     task: str
     fence: int
@@ -77,6 +80,7 @@ class TaskFailed:
     jitter: float
     final: bool = False
     counts: bool = True
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

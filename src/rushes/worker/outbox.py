@@ -62,18 +62,18 @@ class Outbox:
         return True
 
     def send(self, worker: str, entry: commands.Fail | commands.GiveBack) -> None:
-        """Failed, or given back: then it is announced at once.
+        """Failed, or given back: then it is announced, unless it waits for its time.
 
         Raises:
             StoreAway, NoRoom: to be sent again.
         """
         lease = entry.lease
         if isinstance(entry, commands.GiveBack):
-            self.ledger.give_back(worker, [(lease.task, lease.fence)], entry.reason)
+            self.ledger.give_back(worker, [(lease.task, lease.fence)], entry.reason, entry.delay)
             self.report(inputs.OutboxEntryWritten(entry))
             log.info("given back: %s", entry.reason, extra=self.about(lease))
             self.hints.settle([lease.task])
-            return self.hints.announce([lease.task], lease.fence + 1)
+            return self.hints.announce([lease.task] if not entry.delay else [], lease.fence + 1)
         log.warning("%s: %s", entry.failure.kind, entry.failure.message, extra=self.about(lease))
         return self._write(worker, entry, entry.failure, entry.delay)
 

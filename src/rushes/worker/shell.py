@@ -53,6 +53,7 @@ class WorkerDeps:
     names: Names = own_names  # of a result that a job has
     filter: TaskFilter | None = None  # which tasks it takes; None: all
     retention: Callable[[], float] | None = None  # clears up a little; answers the seconds until the next time
+    hear_answers: Callable[[], None] | None = None  # makes tasks due whose late answers are there
 
 
 class Shell:
@@ -75,6 +76,7 @@ class Shell:
         self._hints = Hints(deps.transport, deps.lane_of, report, self.bugs, takes=deps.limits.by_hint)
         self._slots = Slots(deps.child, report, self._keep_log, self._clear_scratch, deps.slot_tasks)
         self._outbox = Outbox(deps.ledger, deps.open_plan, report, self._hints, self.about)
+        self._answers = Background(self.bugs)
         self._refusal: WrongHome | None = None
         self._opened: list[Lease] = []  # whose plan is open and not checked yet
         self._home = folder_identity(deps.child.scratch.parent)
@@ -109,6 +111,7 @@ class Shell:
             self._hints.close(core.PATIENCE_SECONDS)
             self._background.close(core.PATIENCE_SECONDS)
             self._retention.close(core.PATIENCE_SECONDS)
+            self._answers.close(core.PATIENCE_SECONDS)
         if self._refusal:
             raise self._refusal
 
@@ -314,6 +317,9 @@ class Shell:
         if self._deps.retention and now >= self._retention_at and self.state.drain_until is None:
             self._retention_at = now + RETENTION_SECONDS
             self._retention.run(partial(self._guard_background, self._clear_up, self._deps.retention), "retention")
+
+        if self._deps.hear_answers:
+            self._answers.run(partial(self._guard_background, self._deps.hear_answers), "answers")
 
     def _clear_up(self, step: Callable[[], float]) -> None:
         """In a thread of its own: what waits for the sweep must not wait for this."""

@@ -106,7 +106,8 @@ def outcome(lease: Lease, message: JSON, killed: str, lines: tuple[str, ...]) ->
         return inputs.TaskFinished(finish)
     if message["type"] in ("failed", "refused"):
         failure = Failure(message["kind"], message["message"], message["hint"], message["verdict"], lines)
-        return inputs.TaskFailed(lease.task, lease.fence, failure, jitter(), message["final"], message["counts"])
+        final, counts, delay = message["final"], message["counts"], message.get("delay", 0.0)
+        return inputs.TaskFailed(lease.task, lease.fence, failure, jitter(), final, counts, delay)
     if message["type"] == "not_sent":
         return given_back(lease, "SlotDied", message["message"])
     return inputs.TaskFailed(lease.task, lease.fence, _death(message["code"], killed, lines), jitter())

@@ -44,6 +44,7 @@ CASES = {
     Reason.NEEDS_WORK: (task(TaskState.WAITING, (NEED.id,)), JOB, [NEED], [worker()]),
     Reason.NEEDS_FILE: (task(TaskState.WAITING), JOB, [], [worker()]),
     Reason.BACKS_OFF: (task(failure=FAILURE, failures=1, due_in=23.0), JOB, [], [worker()]),
+    Reason.ANSWER_PENDING: (task(failures=1, due_in=23.0), JOB, [], [worker()]),
     Reason.NO_WORKER: (task(), JOB, [], [worker(alive=False)]),
     Reason.WORKERS_DRAIN: (task(), JOB, [], [worker(draining=True)]),
     Reason.DISK_FULL: (task(), JOB, [], [worker(note="disk full")]),

@@ -155,9 +155,9 @@ class BucketLedger:
         return verdict
 
     @_guarded
-    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float = 0.0) -> None:
         for film, some in self._by_film(held, lambda pair: pair[0]):
-            film.ledger.give_back(worker, some, reason)
+            film.ledger.give_back(worker, some, reason, delay)
             self.films.written(film)
 
     @_guarded
@@ -185,9 +185,14 @@ class BucketLedger:
 
     @_guarded
     def revive(
-        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+        self,
+        job: str,
+        tasks: Collection[str] = (),
+        stages: Collection[str] = (),
+        again: bool = False,
+        delayed: bool = False,
     ) -> tuple[str, ...]:
-        return self._steer(self._found(job), lambda film: film.ledger.revive(job, tasks, stages, again))
+        return self._steer(self._found(job), lambda film: film.ledger.revive(job, tasks, stages, again, delayed))
 
     @_guarded
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:

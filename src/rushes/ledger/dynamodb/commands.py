@@ -176,9 +176,16 @@ def _forget(store: Store, id: str) -> None:
 
 
 def revive(
-    store: Store, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+    store: Store,
+    job: str,
+    tasks: Collection[str] = (),
+    stages: Collection[str] = (),
+    again: bool = False,
+    delayed: bool = False,
 ) -> tuple[str, ...]:
     """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on."""
+    if delayed:
+        return store.change("revive", partial(_end_delays, job=job, tasks=sorted(tasks)))
 
     def work(tx: Transaction) -> list[str]:
         row = tx.job(job)
@@ -196,3 +203,13 @@ def revive(
         return revived
 
     return (*store.change("revive", work), *store.pay_if_owing([job]))
+
+
+def _end_delays(tx: Transaction, job: str, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Those that wait for their time are due now."""
+    tx.load_tasks(tasks)
+    rows = [row for row in tx.tasks(tasks) if row.job == tx.job(job).id and row.due is not None]
+    for row in rows:
+        row.due = None
+        tx.put(row)
+    return tuple(row.id for row in rows)

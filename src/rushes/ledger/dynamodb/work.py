@@ -186,19 +186,20 @@ def fail(store: Store, worker: str, task: str, fence: int, failure: Failure, del
     return store.change("fail", work)
 
 
-def give_back(store: Store, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
-    """Free the leases that count, at once and counted as nothing."""
+def give_back(store: Store, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float = 0.0) -> None:
+    """Free the leases that count, counted as nothing."""
     for n in range(0, len(held), STATEMENTS):
         batch = held[n : n + STATEMENTS]
-        store.change("give_back", partial(_give_back, worker=worker, leases=batch, reason=reason))
+        store.change("give_back", partial(_give_back, worker=worker, leases=batch, reason=reason, delay=delay))
 
 
-def _give_back(tx: Transaction, worker: str, leases: Sequence[tuple[str, int]], reason: str) -> None:
+def _give_back(tx: Transaction, worker: str, leases: Sequence[tuple[str, int]], reason: str, delay: float) -> None:
     tx.load_tasks([task for task, _ in leases])
     for task, fence in leases:
         row = held(tx, worker, task, fence)
         if row:
             job = tx.job(row.job)
             tx.add_event(job, (EventType.GIVEN_BACK, status(tx, row).attempt(reason=reason)), task)
-            release(tx, row, "given_back")
+            release(tx, row, "given_back", tx.wall + round(delay * 1000) if delay else None)
+            row.failure = None if delay else row.failure
             settle(tx, job)

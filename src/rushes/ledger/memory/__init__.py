@@ -101,13 +101,15 @@ class MemoryLedger(MemoryState):
             self._settle(row.job)
             return Verdict.OK
 
-    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float = 0.0) -> None:
         with self._lock:
             for task, fence in held:
                 row = self._held(worker, task, fence)
                 if row:
                     self._add_event(row.job, EventType.GIVEN_BACK, row.status.attempt(reason=reason), task)
                     row.end(TaskState.READY, "given_back")
+                    if delay:
+                        row.due, row.failure = self._now() + delay, None
                     self._settle(row.job)
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
@@ -152,10 +154,17 @@ class MemoryLedger(MemoryState):
             return job.job()
 
     def revive(
-        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+        self,
+        job: str,
+        tasks: Collection[str] = (),
+        stages: Collection[str] = (),
+        again: bool = False,
+        delayed: bool = False,
     ) -> tuple[str, ...]:
         with self._lock:
             mine = self._job(job)
+            if delayed:
+                return self._end_delays(mine, tasks)
             if again and mine.cancelled:
                 return ()
             mine.cancelled = False
@@ -264,6 +273,12 @@ class MemoryLedger(MemoryState):
             row.until = min(row.until, self._now())
         else:
             row.over = True
+
+    def _end_delays(self, job: JobRow, tasks: Collection[str]) -> tuple[str, ...]:
+        rows = [t for t in job.tasks.values() if t.id in tasks and t.due is not None]
+        for row in rows:
+            row.due = None
+        return tuple(t.id for t in rows)
 
     def _is_revivable(self, row: TaskRow, *, again: bool, named: bool) -> bool:
         return rules.is_revivable(row.state, backs_off=row.due is not None, again=again, named=named)

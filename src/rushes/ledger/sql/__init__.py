@@ -72,9 +72,9 @@ class SqlLedger(ABC):
         """The attempt failed: ready again after `delay` seconds, or dead when it is None."""
         return self._write("fail", lambda tx: work.fail(tx, worker, task, fence, failure, delay))
 
-    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
-        """Hand tasks back, claimable at once, counted as nothing."""
-        self._write("give_back", lambda tx: work.give_back(tx, worker, held, reason))
+    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float = 0.0) -> None:
+        """Hand tasks back, claimable at once or after a delay, counted as nothing."""
+        self._write("give_back", lambda tx: work.give_back(tx, worker, held, reason, delay))
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, strike out paid debts; answer what is owed."""
@@ -98,9 +98,16 @@ class SqlLedger(ABC):
         return self.job(target)
 
     def revive(
-        self, job: str, tasks: Collection[str] = (), stages: Collection[str] = (), again: bool = False
+        self,
+        job: str,
+        tasks: Collection[str] = (),
+        stages: Collection[str] = (),
+        again: bool = False,
+        delayed: bool = False,
     ) -> tuple[str, ...]:
         """Make dead tasks ready with fresh tries, and end back-offs; a cancelled job goes on."""
+        if delayed:
+            return self._write("revive", lambda tx: control.end_delays(tx, job, tasks))
         return self._write("revive", lambda tx: control.revive(tx, job, tasks, stages, again))
 
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:

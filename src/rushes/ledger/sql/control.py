@@ -100,6 +100,18 @@ def revive(tx: Transaction, id: str, tasks: Collection[str], stages: Collection[
     return tuple(row[1] for row in rows)
 
 
+def end_delays(tx: Transaction, id: str, tasks: Collection[str]) -> tuple[str, ...]:
+    """Those of these tasks that wait for their time are due now.
+
+    Raises:
+        NotFound: no such job.
+    """
+    job = JobRows(tx).find(id)
+    rows = tx.all("delayed_tasks", **job.keys, ids=list(tasks))
+    tx.run("end_backoff", keys=[key for key, _ in rows])
+    return tuple(task for _, task in rows)
+
+
 def _revive(tx: Transaction, jobs: JobRows, job: JobRow, rows: Sequence[Row]) -> None:
     """What was dead or done waits again, or is ready at once if nothing that it needs is missing."""
     for _, task, state in rows:

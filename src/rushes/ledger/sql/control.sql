@@ -45,6 +45,11 @@ WHERE key BETWEEN :first AND :last
     AND (:every_stage OR stage = ANY (:stages)) AND (:every OR id = ANY (:ids))
 ORDER BY key;
 
+-- name: delayed_tasks
+-- Those of some tasks that wait for their time.
+SELECT key, id FROM rushes.task
+WHERE key BETWEEN :first AND :last AND due IS NOT NULL AND id = ANY (:ids) ORDER BY key;
+
 -- name: end_backoff
 -- These tasks are due now.
 UPDATE rushes.task SET due = NULL WHERE key = ANY (:keys);

@@ -85,15 +85,15 @@ def fail(tx: Transaction, worker: str, task: str, fence: int, failure: Failure, 
     return Verdict.OK
 
 
-def give_back(tx: Transaction, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
-    """Free the leases that count, at once and counted as nothing."""
+def give_back(tx: Transaction, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float) -> None:
+    """Free the leases that count, counted as nothing."""
     jobs = JobRows(tx)
     statuses = held_tasks(tx, jobs, [task for task, _ in held])
     for task, fence in dict.fromkeys(held):
         status = statuses.get(task)
         if status and status.holds(fence, worker):
             job = jobs.of(status.key)
-            release(tx, job, status, "given_back")
+            release(tx, job, status, "given_back", due=tx.now + delay if delay else None)
             job.record(EventType.GIVEN_BACK, status.attempt(reason=reason), task)
     jobs.save()
 
@@ -107,7 +107,8 @@ def release(
     due: float | None = None,
 ) -> None:
     """A lease ended without success: ready again, perhaps not before a time."""
-    tx.run("release", key=status.key, due=due, parked=job.stopped, **_end(outcome, failure))
+    waits = due is not None and failure is None
+    tx.run("release", key=status.key, due=due, waits=waits, parked=job.stopped, **_end(outcome, failure))
 
 
 def dead_letter(

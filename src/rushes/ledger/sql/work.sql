@@ -26,7 +26,8 @@ WHERE task.id = ANY (:ids) ORDER BY task.key;
 -- name: release
 -- A lease ended without success: ready again, perhaps not before a time.
 UPDATE rushes.task SET state = 'ready', worker = NULL, outcome = :outcome, due = :due, parked = :parked, progress = 0,
-    failures = failures + :failures, losses = losses + :losses, failure = coalesce(:failure, failure)
+    failures = failures + :failures, losses = losses + :losses,
+    failure = CASE WHEN :waits THEN NULL ELSE coalesce(:failure, failure) END
 WHERE key = :key;
 
 -- name: dead_letter

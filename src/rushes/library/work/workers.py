@@ -129,7 +129,7 @@ class JobWorker(_Worker):
             if row.paused:
                 continue
             tasks = all_tasks(self.home.ledger, row.id)
-            if any(t.state is TaskState.LEASED or (is_due(t) and self._takes(t)) for t in tasks):
+            if any(t.state is TaskState.LEASED or t.awaits_answer or (is_due(t) and self._takes(t)) for t in tasks):
                 return False
             due += [(t.due_in, t.job) for t in tasks if t.state is TaskState.READY and t.due_in]
             lacks |= {model for t in tasks if is_due(t) for model in self._models.missing(t)}

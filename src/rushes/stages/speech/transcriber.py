@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.engines.models.languages import bcp47
 from rushes.engines.models.speech import SpeechModels
-from rushes.engines.port import RATE, DecodingOptions, Pcm, SpeechEngine, Transcription, Word
+from rushes.engines.port import RATE, DecodingOptions, Pcm, SpeechEngine, Transcription, Word, answered
 from rushes.stages.speech import hallucinations
 from rushes.stages.speech.windows import PcmFile, Range, Window
 
@@ -102,8 +103,9 @@ class Transcriber:
 
     def transcribe(self, window: Window) -> Iterator[Observation]:
         """The lines of a window, in samples of the pcm."""
-        for language, part in self._by_language(window):
-            best, assessment = self._best(language, part)
+        parts = self._by_language(window)
+        found = answered(partial(self._best, language, part) for language, part in parts)
+        for (_, part), (best, assessment) in zip(parts, found, strict=True):
             words = [_unpack_word(w, part) for p in best.phrases for w in p.words]
             words = monotonic_words(words, part.start, part.end)
             yield from split_lines(words, bcp47(best.language), doubtful=bool(assessment.reasons))
@@ -114,8 +116,9 @@ class Transcriber:
             short = self.models.english != self.models.multilingual  # else decoding reuses the encoding of the whole
             return [(self.language or self._language(window.groups, short=short), window)]
         runs: list[tuple[str, Window]] = []
-        for groups in _language_units(window.groups):
-            language = self._language(groups, short=True)
+        units = list(_language_units(window.groups))
+        languages = answered(partial(self._language, groups, short=True) for groups in units)
+        for groups, language in zip(units, languages, strict=True):
             before = runs.pop()[1].groups if runs and runs[-1][0] == language else ()
             runs.append((language, Window((*before, *groups))))
         return runs

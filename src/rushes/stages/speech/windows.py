@@ -7,13 +7,14 @@ longer silences, which are not decoded. All positions are samples of the pcm.
 import wave
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from rushes.domain.keys import JSON
 from rushes.domain.video import Footage
-from rushes.engines.port import RATE, Pcm
+from rushes.engines.port import RATE, Pcm, answered
 from rushes.media.open import open_bytes
 
 Range = tuple[int, int]
@@ -84,12 +85,14 @@ class Window:
 
 def speech_ranges(total: int, read: Read, detect_speech: Callable[[Pcm], Sequence[Range]]) -> list[Range]:
     """Ranges of speech, detected ten minutes at a time so that memory does not grow with the film."""
-    found: list[Range] = []
-    for start in range(0, total, _BLOCK):
+
+    def detect(start: int) -> list[Range]:
         end = min(start + _BLOCK, total)
         first, last = max(0, start - _MARGIN), min(end + _MARGIN, total)
         spans = ((max(a + first, start), min(b + first, end)) for a, b in detect_speech(read(first, last)))
-        found += [(a, b) for a, b in spans if a < b]
+        return [(a, b) for a, b in spans if a < b]
+
+    found = [span for some in answered(partial(detect, start) for start in range(0, total, _BLOCK)) for span in some]
     return [(run[0][0], run[-1][1]) for run in _split_at_gaps(found, 1)]
 
 

@@ -4,13 +4,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TypeVar
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
-from rushes.engines.port import Jpeg
+from rushes.engines.port import Jpeg, answered
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.stages.port import Work
 
@@ -19,7 +20,6 @@ Size = tuple[int, int]  # width and height
 Found = TypeVar("Found")
 
 _DIGITS = 4
-BATCH = 8  # pictures that a model is given at a time: about 2 MB
 FRAMES = ("probe", "develop.frames")  # needs of the stages that see samples
 CONFIDENCE_DIGITS = 3
 DEFAULT_RATE = Fraction(30)  # of a track that tells none, where `frame_interval` counts its frames
@@ -79,11 +79,15 @@ def sampled_frames(
     index = PackIndex.from_json(pack.json("frames.json"))
     chosen, size = sample(index.frames, track, interval or Fraction(1)), (index.width, index.height)
     with pack.open("frames.pack") as file:
-        for n in range(0, len(chosen), BATCH):
+
+        def look(n: int) -> list[tuple[SampledFrame, Found]]:
             work.progress(n / len(chosen))
-            batch = chosen[n : n + BATCH]
-            frames = [SampledFrame(Span(p.pts, end, track.base), read_frame(file, p), size) for p, end in batch]
-            yield from zip(frames, ask([frame.picture for frame in frames]), strict=True)
+            some = chosen[n : n + work.engine.batch]
+            frames = [SampledFrame(Span(p.pts, end, track.base), read_frame(file, p), size) for p, end in some]
+            return list(zip(frames, ask([frame.picture for frame in frames]), strict=True))
+
+        for some in answered(partial(look, n) for n in range(0, len(chosen), work.engine.batch)):
+            yield from some
 
 
 def sample(

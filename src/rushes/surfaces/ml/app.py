@@ -1,7 +1,7 @@
 """The inference service as an application: health, calls, metrics."""
 
 import secrets
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -44,6 +44,7 @@ def create(service: InferenceService, settings: Settings) -> FastAPI:
     app.add_api_route("/health", health, name="getHealth", tags=["health"], response_model=HealthResponse)
     app.add_api_route("/ping", ping, name="ping", tags=["health"])
     app.add_api_route("/metrics", metrics, name="metrics", tags=["health"], response_class=PlainTextResponse)
+    app.add_middleware(OnePathMiddleware)
     app.add_middleware(TokenMiddleware, token=settings.inference_token)
     return app
 
@@ -79,6 +80,21 @@ class MlApp(DescribedApp):
                     code: {"description": why, "content": told} for code, why in FAILURES.items()
                 }
         return doc
+
+
+class OnePathMiddleware:
+    """SageMaker knows one path for all questions: a call that comes to it goes where its type says."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on, to /v1/CAPABILITY if the type is application/octet-stream; capability=CAPABILITY."""
+        if scope["type"] == "http" and scope["path"] == "/invocations":
+            kind, _, capability = Headers(scope=scope).get("content-type", "").partition("; capability=")
+            if kind == calls.BINARY and capability in get_args(get_args(calls.Capability)[0]):
+                scope = {**scope, "path": f"/v1/{capability}"}
+        await self._app(scope, receive, send)
 
 
 class TokenMiddleware:

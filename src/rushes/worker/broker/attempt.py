@@ -40,7 +40,7 @@ class Attempt:
     """One attempt at a task, as its worker sees it; also the blobs of that task, for a stage that runs right here."""
 
     def __init__(self, deps: AttemptDeps, lease: Lease) -> None:
-        self._deps, self._lease = deps, lease
+        self._deps, self.lease = deps, lease
         self._spec = parse_spec(lease.spec)
         self._owner: str = self._spec["owner"]
         self._keys: Mapping[str, str] = self._spec["results"]
@@ -48,22 +48,23 @@ class Attempt:
         self._inputs: dict[str, list[Manifest]] = {}
         self._made: dict[str, Result] = {}
         self.told: set[str] = set()  # kinds of failures that its slot was answered with
+        self.delay = 0.0  # seconds until an answer that it waits for is looked for
 
     def begin(self) -> JSON:
         """The task as the slot is told it; `wanted` is empty if all its results are there."""
-        self._spec = parse_spec(self._lease.spec, _NEEDED)
+        self._spec = parse_spec(self.lease.spec, _NEEDED)
         found = {output: adopt(self._deps.blobs, self._owner, key) for output, key in self._keys.items()}
         self._made = {output: result for output, result in found.items() if result}
         wanted = [output for output in self._keys if output not in self._made]
         told = {name: self._spec[name] for name in ("owner", "version", "span", "options", "models", "results")}
-        told |= {"job": self._lease.job, "stage": self.stage, "chunk": self._lease.chunk, "engine": self.engine}
+        told |= {"job": self.lease.job, "stage": self.stage, "chunk": self.lease.chunk, "engine": self.engine}
         task = {"wanted": wanted, **told}
         return {**task, "inputs": self._read_inputs(), "original": self._described()} if wanted else task
 
     @property
     def stage(self) -> str:
         """The stage of its task."""
-        return self._lease.stage
+        return self.lease.stage
 
     @property
     def engine(self) -> str:
@@ -117,7 +118,7 @@ class Attempt:
         """
         wanted = self._keys.keys() - self._made.keys()
         if missing := ", ".join(sorted(wanted - outputs.keys())):
-            raise NeverWorks(f"stage {self._lease.stage} did not save: {missing}", "Fix the stage.")
+            raise NeverWorks(f"stage {self.lease.stage} did not save: {missing}", "Fix the stage.")
         for output in sorted(wanted):
             self._made[output] = self._commit(output, outputs[output])
 
@@ -179,7 +180,7 @@ class Attempt:
         """
         folder, *rest = name.split("/")
         if folder == "jobs":
-            return rest[0] == self._lease.job and len(rest) > 1
+            return rest[0] == self.lease.job and len(rest) > 1
         return folder not in RESERVED_FOLDERS and self._video in rest[:2] and rest[-1] != self._video
 
     def _facts(self, noted: dict[str, JSON]) -> dict[str, JSON]:
@@ -204,7 +205,7 @@ class Attempt:
         return video_id(self._owner, self._probed) if self._probed else ""
 
     def _provenance(self) -> Provenance:
-        spec, lease = self._spec, self._lease
+        spec, lease = self._spec, self.lease
         return Provenance(
             run_id=lease.job,
             stage=lease.stage,

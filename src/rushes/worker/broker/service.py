@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from rushes.domain.errors import NeverWorks
+from rushes.domain.errors import AnswerPending, NeverWorks
 from rushes.domain.keys import JSON
 from rushes.files import READ
 from rushes.worker.broker import channel
@@ -53,6 +53,7 @@ class BrokerService:
             failure, attempt = failure_of(e), self._attempt()
             if attempt:
                 attempt.told.add(failure["kind"])
+                attempt.delay = e.delay if isinstance(e, AnswerPending) else attempt.delay
             return {"failed": failure}, None
         finally:
             if given is not None:
@@ -72,9 +73,10 @@ class BrokerService:
                 return {}, os.open(attempt.block(int(ask["number"])), READ)
             case ("infer", Attempt(), int()):
                 call = readable_file(given).read_bytes()
-                return {}, memory_file(self._inference.infer(attempt.stage, str(ask["capability"]), call))
+                return {}, memory_file(self._inference.infer(attempt.lease, str(ask["capability"]), call))
             case ("commit", Attempt(), None):
                 attempt.commit(ask["outputs"])
+                self._inference.done(attempt.lease)
                 return {}, None
         raise NeverWorks("the slot asked for something that its task does not have")
 

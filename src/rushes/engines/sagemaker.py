@@ -1,0 +1,199 @@
+"""An asynchronous endpoint of SageMaker: asked in one attempt of a task, answered in a bucket, read in a later one.
+
+What was asked is noted in a folder of a bucket, so that whoever works on the task next reads the answer and does not
+ask again: `input/TASK/CALL` is what the endpoint reads, `asks/TASK/CALL` says where it answers, and `waiting/ADDRESS`
+names the task that waits for what comes to an address.
+"""
+
+import contextlib
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+
+from obstore.exceptions import AlreadyExistsError
+
+from rushes.aws.client import Service
+from rushes.bucket.client import BucketClient, connect, translate_errors
+from rushes.bucket.location import BucketLocation, parse_location
+from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed
+from rushes.engines.wire import call_name
+from rushes.telemetry import log
+
+FIRST_LOOK_SECONDS = 5.0  # after a question, if no event tells of the answer: seconds are lost, never work
+LAST_LOOK_SECONDS = 300.0
+QUEUED_SECONDS = 21_600  # that a question may wait in the endpoint's queue: the most that SageMaker allows
+_LONGEST_CALL = 3600
+_TURN_SECONDS = 10.0  # that a slot waits while too many questions are in flight
+_ID_LENGTH = 64
+_TEXT = 2000
+_DOING = "asking an asynchronous endpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that was asked: where its answer or failure comes, and when it was asked."""
+
+    output: str
+    failure: str
+    at: float
+
+    @property
+    def age(self) -> float:
+        """Seconds, by the clocks of two machines."""
+        return max(0.0, time.time() - self.at)
+
+
+class AsynchronousEndpoint:
+    """An endpoint, for all slots of a worker."""
+
+    def __init__(self, service: Service, name: str, folder: BucketLocation, seconds: int, in_flight: int) -> None:
+        """`folder` is where it reads; each question may take so many seconds, and `in_flight` wait for an answer."""
+        self._service, self._name, self._folder = service, name, folder
+        self._call_seconds, self._most = min(seconds, _LONGEST_CALL), in_flight
+        self._in_flight: dict[str, Question | None] = {}  # by call; None while it is being asked
+        self._lock = threading.Lock()
+        self._clients: dict[str, BucketClient] = {}
+
+    def answer(self, task: str, fence: int, capability: str, call: bytes) -> bytes:
+        """What lies where the endpoint was told to answer; EngineAway is raised if too many questions are in flight."""
+        name = call_name(task, capability, call)
+        asked = self._asked(name)
+        if asked is None:
+            self._ask(task, fence, capability, call)
+            raise AnswerPending(f"{self._name} was asked", delay=FIRST_LOOK_SECONDS)
+        if (answer := self._read(asked.output)) is not None:
+            self._in_flight.pop(name, None)
+            return answer
+        if (told := self._read(asked.failure)) is not None:
+            self._withdraw(name, asked)
+            raise InferenceFailed(f"{self._name} failed: {told.decode('utf-8', 'replace')[:_TEXT]}")
+        if asked.age > QUEUED_SECONDS + self._call_seconds:
+            self._withdraw(name, asked)
+            raise InferenceFailed(f"{self._name} did not answer within {asked.age / 3600:.1f} hours")
+        wait = min(max(asked.age, FIRST_LOOK_SECONDS), LAST_LOOK_SECONDS)
+        raise AnswerPending(f"{self._name} has not answered yet", delay=wait)
+
+    def forget(self, name: str) -> None:
+        """Delete a question and its answer."""
+        if asked := self._asked(name):
+            self._withdraw(name, asked)
+            self._delete(asked.output)
+
+    def task_at(self, bucket: str, key: str) -> str:
+        """The task that waits for what came to a key; empty if none does."""
+        address = f"s3://{bucket}/{key}"
+        if address.startswith(f"{self._folder.url}/"):
+            return ""
+        return (self._read(self._note(address)) or b"").decode()
+
+    def _ask(self, task: str, fence: int, capability: str, call: bytes) -> None:
+        name = call_name(task, capability, call)
+        with self._turn(name):
+            source = f"{self._folder.url}/input/{name}"
+            self._write(source, call)
+            reply = self._service.ask(
+                "invoke_endpoint_async",
+                once=True,
+                EndpointName=self._name,
+                ContentType=f"application/octet-stream; capability={capability}",
+                InferenceId=f"{task}.{fence}"[-_ID_LENGTH:],
+                InputLocation=source,
+                RequestTTLSeconds=QUEUED_SECONDS,
+                InvocationTimeoutSeconds=self._call_seconds,
+            )
+            asked = Question(reply["OutputLocation"], reply.get("FailureLocation", ""), time.time())
+            self._write(f"{self._folder.url}/asks/{name}", json.dumps(asdict(asked)).encode(), new=True)
+            for address in filter(None, (asked.output, asked.failure)):
+                self._write(self._note(address), task.encode())
+            self._in_flight[name] = asked
+
+    @contextlib.contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        """While a question is asked, as soon as fewer than the most are in flight; if that fails, it is not in flight.
+
+        Raises:
+            EngineAway: they all stay in flight.
+        """
+        give_up = time.monotonic() + _TURN_SECONDS
+        while not self._enter(name):
+            if time.monotonic() > give_up:
+                raise EngineAway(f"{self._most} questions to {self._name} wait for an answer (inference_max_in_flight)")
+            time.sleep(1.0)
+            self._drop_answered()
+        try:
+            yield
+        except BaseException:
+            self._in_flight.pop(name, None)
+            raise
+
+    def _enter(self, name: str) -> bool:
+        with self._lock:
+            if len(self._in_flight) >= self._most:
+                return False
+            self._in_flight[name] = None
+            return True
+
+    def _drop_answered(self) -> None:
+        """Ask for the exact keys: other workers may have taken up the answers."""
+        for name, asked in list(self._in_flight.items()):
+            over = asked and (asked.age > QUEUED_SECONDS + self._call_seconds or self._is_answered(asked))
+            if over or (asked and self._asked(name) is None):
+                self._in_flight.pop(name, None)
+
+    def _is_answered(self, asked: Question) -> bool:
+        return any(self._exists(address) for address in (asked.output, asked.failure))
+
+    def _withdraw(self, name: str, asked: Question) -> None:
+        """The next attempt asks again; events that come late name no task."""
+        self._in_flight.pop(name, None)
+        for address in filter(None, (asked.output, asked.failure)):
+            self._delete(self._note(address))
+        self._delete(f"{self._folder.url}/input/{name}")
+        self._delete(f"{self._folder.url}/asks/{name}")
+
+    def _asked(self, name: str) -> Question | None:
+        noted = self._read(f"{self._folder.url}/asks/{name}")
+        return Question(**json.loads(noted)) if noted else None
+
+    def _note(self, address: str) -> str:
+        return f"{self._folder.url}/waiting/{hashlib.sha256(address.encode()).hexdigest()[:32]}"
+
+    # Objects by their addresses
+    def _read(self, address: str) -> bytes | None:
+        if not address:
+            return None
+        client, key = self._place(address)
+        with translate_errors(_DOING), contextlib.suppress(FileNotFoundError):
+            return bytes(client.get(key).bytes())
+        return None
+
+    def _exists(self, address: str) -> bool:
+        if not address:
+            return False
+        client, key = self._place(address)
+        with translate_errors(_DOING), contextlib.suppress(FileNotFoundError):
+            return bool(client.head(key))
+        return False
+
+    def _write(self, address: str, data: bytes, *, new: bool = False) -> None:
+        """Put bytes at an address; with `new` what is there stays: a twin asked before."""
+        client, key = self._place(address)
+        with translate_errors(_DOING), contextlib.suppress(AlreadyExistsError):
+            client.put(key, data, mode="create" if new else "overwrite")
+
+    def _delete(self, address: str) -> None:
+        """What stays is cleared by the bucket's rules."""
+        client, key = self._place(address)
+        try:
+            client.delete(key)
+        except Exception as e:  # noqa: BLE001 - the work does not depend on it
+            log.info("%s stays: %s", address, e)
+
+    def _place(self, address: str) -> tuple[BucketClient, str]:
+        place = parse_location(address)
+        if place.bucket not in self._clients:
+            self._clients[place.bucket] = connect(replace(self._folder, bucket=place.bucket, prefix=""))
+        return self._clients[place.bucket], place.prefix

@@ -1,0 +1,63 @@
+"""Settings become what answers the slots of a worker from elsewhere: services at once, asynchronous endpoints later."""
+
+from rushes.bucket.location import parse_location
+from rushes.domain.errors import Refused
+from rushes.engines.http import InferenceServices, InferenceSession
+from rushes.engines.port import AsynchronousEngine
+from rushes.settings import HTTP, SAGEMAKER, Settings, inference_of
+from rushes.wiring.engines import services_of
+from rushes.wiring.setup import needed
+
+
+class StageServices:
+    """The inference services and asynchronous endpoints of a worker's stages, shared by its slots."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._services: dict[tuple[str, ...], InferenceServices] = {}
+        self._endpoints: dict[tuple[str, ...], AsynchronousEngine] = {}
+
+    def session(self, stage: str) -> InferenceSession | None:
+        """Connections for the tasks of a stage in one slot; None if its models do not run in a service."""
+        kind, urls = inference_of(self._settings, stage)
+        if kind != HTTP:
+            return None
+        if urls not in self._services:
+            self._services[urls] = services_of(self._settings, urls)
+        return self._services[urls].session()
+
+    def endpoint(self, stage: str) -> AsynchronousEngine | None:
+        """The asynchronous endpoint of a stage; None if its models do not run in one.
+
+        Raises:
+            Refused: there is no bucket that it could read.
+        """
+        kind, names = inference_of(self._settings, stage)
+        if kind != SAGEMAKER:
+            return None
+        if names not in self._endpoints:
+            self._endpoints[names] = _endpoint_of(self._settings, names[0])
+        return self._endpoints[names]
+
+    def endpoints(self) -> list[AsynchronousEngine]:
+        """All of them."""
+        stages = [part.partition("=")[0] for part in self._settings.stage_inference.split()]
+        return list(dict.fromkeys(found for stage in ("", *stages) if (found := self.endpoint(stage))))
+
+
+def _endpoint_of(s: Settings, name: str) -> AsynchronousEngine:
+    """The asynchronous endpoint of that name.
+
+    Raises:
+        Refused: there is no bucket that it could read.
+    """
+    folder = s.inference_bucket or (f"{s.blobs.rstrip('/')}/inference" if s.blobs.startswith("s3://") else "")
+    if not folder:
+        hint = 'Set inference_bucket = "s3://bucket/prefix", which it may read.'
+        raise Refused("an asynchronous endpoint reads from a bucket", hint)
+    with needed("aws"):
+        from rushes.engines.sagemaker import AsynchronousEndpoint
+        from rushes.wiring.aws_client import service_of
+    place = parse_location(folder, s.s3_endpoint, s.s3_key, s.s3_secret)
+    service = service_of(s, "sagemaker-runtime")
+    return AsynchronousEndpoint(service, name, place, s.inference_seconds, s.inference_max_in_flight)
