@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -184,7 +185,7 @@ def asleep(library: Library, job: str) -> list[Task]:
 def test_a_worker_killed_while_it_waits_and_an_endpoint_that_fails_lose_nothing(
     endpoint: Endpoint, footage: Path, near: dict[str, Any], tmp_path: Path
 ) -> None:
-    endpoint.manners("failed", "told")
+    endpoint.manners("failed", "told", "told")
     endpoint.gate.clear()
     with Library(tmp_path / "killed") as library:
         (added,) = library.add([footage], JobRequest(only=("objects",), chunk="5", profile="fast"))
@@ -312,6 +313,14 @@ def test_bad_requests_are_the_callers_fault(service: str, footage: Path) -> None
     health = json.loads(ask(service, "GET", "/health")[1])
     assert (health["status"], health["gpu_available"]) == ("healthy", False)
     assert ask(service, "GET", "/ping")[0] == 200
+
+
+def test_the_contract_can_be_read_in_a_browser_with_files_of_the_service_alone(service: str) -> None:
+    _, page = ask(service, "GET", "/docs")
+    linked = re.findall(rb'(?:href|src)="(/[^"]*)"', page)
+    assert len(linked) == 3
+    assert b"http" not in page
+    assert [ask(service, "GET", path.decode())[0] for path in linked] == [200, 200, 200]
 
 
 def test_pages_of_other_sites_may_not_ask(service: str) -> None:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rushes.library import version
 from rushes.library.inference import Films, InferenceService, StereoFilms
 from rushes.settings import Settings
+from rushes.surfaces.http import swagger
 from rushes.surfaces.http.openapi import DescribedApp
 from rushes.surfaces.http.problems import problem
 from rushes.surfaces.ml import calls, infer, invocations
@@ -19,7 +20,7 @@ from rushes.surfaces.ml.problems import answer_errors
 from rushes.surfaces.ml.schemas import HealthResponse
 from rushes.surfaces.ml.turns import Turns
 
-OPEN = ("/health", "/ping")  # for load balancers, which have no token
+OPEN = ("/health", "/ping", "/openapi.json", swagger.PATH, swagger.START, *swagger.FILES)
 SAME_SITE = ("none", "same-origin")
 FAILURES = {"400": "Invalid request", "429": "Too many callers: see Retry-After", "500": "Inference error"}
 
@@ -44,6 +45,7 @@ def create(service: InferenceService, settings: Settings) -> FastAPI:
     app.add_api_route("/health", health, name="getHealth", tags=["health"], response_model=HealthResponse)
     app.add_api_route("/ping", ping, name="ping", tags=["health"])
     app.add_api_route("/metrics", metrics, name="metrics", tags=["health"], response_class=PlainTextResponse)
+    app.router.routes.extend(swagger.routes())
     app.add_middleware(OnePathMiddleware)
     app.add_middleware(TokenMiddleware, token=settings.inference_token)
     return app

@@ -20,6 +20,7 @@ from rushes.library.idempotency import forget_requests
 from rushes.library.path_watcher import PathWatcher
 from rushes.library.webhook import Webhook
 from rushes.surfaces.api import artifacts, clips, documents, events, fleet, jobs, media, people, search, uploads, videos
+from rushes.surfaces.http import swagger
 from rushes.surfaces.http.access import AccessPolicy
 from rushes.surfaces.http.event_hub import EventHub
 from rushes.surfaces.http.live_jobs import LiveJobs
@@ -55,7 +56,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, 
         title="rushes",
         version=version(),
         summary="Makes videos watchable, searchable and easy to cut; work continues after any crash.",
-        docs_url=None,  # its page comes from a CDN
+        docs_url=None,  # its page comes from a CDN; ours from here
         redoc_url=None,
         lifespan=_run_background,
         generate_unique_id_function=lambda route: route.name,
@@ -87,7 +88,7 @@ def _include(app: FastAPI) -> None:
     for router in (fleet.health, media.router, documents.for_programs):
         app.include_router(router)
     app.router.routes.append(Route("/mcp", serve_mcp, methods=["POST"], include_in_schema=False))
-    app.router.routes.extend(mount.ROUTES)
+    app.router.routes.extend([*swagger.routes(), *mount.ROUTES])
     mount.answer_with_pages(app)
     app.include_router(documents.router)  # last: a page of the same name goes first
 
