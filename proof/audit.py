@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from rushes.jobs.maintenance.verify import verify
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.wiring import open_home
+
+JOB = re.compile(r"\bjob_[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,10 @@ def outputs(home: Home) -> dict[str, str]:
 
 
 def by_content(outputs: Mapping[str, str]) -> dict[str, str]:
-    """The same with results named by what they hold: on another set-up the question names another site."""
-    return {f"results/{sha}" if name.startswith("results/") else name: sha for name, sha in outputs.items()}
+    """The same with results named by what they hold and jobs not at all: another set-up has another site in both."""
+    return {
+        f"results/{sha}" if name.startswith("results/") else JOB.sub("job", name): sha for name, sha in outputs.items()
+    }
 
 
 def _events(ledger: Ledger, job: str, tasks: set[str]) -> tuple[Counter[EventType], list[str]]:
