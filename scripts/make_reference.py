@@ -1,9 +1,9 @@
-"""Writes docs/reference from the program and docs/documents.md from the tests; --check only says what is stale."""
+"""Writes docs/reference and openapi/ from the program, docs/documents.md from the tests; --check says what is stale."""
 
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import document_clauses
+import openapi_contracts
 from document_clauses import table
 from mcp.server import MCPServer
 from pydantic import BaseModel
@@ -73,7 +74,13 @@ def pages() -> dict[str, str]:
     """Every page by its path below docs."""
     made = {"cli": _cli(), "settings": _settings(), "errors": _errors(), "http": _http()}
     more = {"reference/mcp.json": _mcp(), "documents.md": document_clauses.page()}
-    return {f"reference/{name}.md": text for name, text in made.items()} | more
+    contracts = {f"../openapi/{name}": text for name, text in _contracts().items()}
+    return {f"reference/{name}.md": text for name, text in made.items()} | more | contracts
+
+
+@cache
+def _contracts() -> Mapping[str, str]:
+    return openapi_contracts.contracts()
 
 
 def _cli() -> str:

@@ -27,7 +27,8 @@ def maker() -> Iterator[ModuleType]:
 
 @pytest.mark.parametrize(
     "name",
-    [f"reference/{name}" for name in ("cli.md", "settings.md", "errors.md", "http.md", "mcp.json")] + ["documents.md"],
+    [f"reference/{name}" for name in ("cli.md", "settings.md", "errors.md", "http.md", "mcp.json")]
+    + ["documents.md", "../openapi/ml.yaml", "../openapi/rushes.yaml"],
 )
 def test_the_reference_is_what_the_program_says(maker: ModuleType, name: str) -> None:
     assert (ROOT / "docs" / name).read_text("utf-8") == maker.pages()[name], "run scripts/make_reference.py"

@@ -1,4 +1,4 @@
-"""The contract of the inference service: what the document asks for, and the committed file as the program says it."""
+"""The contract of the inference service: what the document asks for, whatever stores are installed."""
 
 import importlib
 import subprocess
@@ -44,24 +44,15 @@ PROVENANCE = {"run_id", "config_hash", "input_hash", "model_profile", "producer"
 
 
 @pytest.fixture(scope="module")
-def maker() -> Any:
+def contract() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend("scripts")
-        yield importlib.import_module("make_openapi")
-
-
-@pytest.fixture(scope="module")
-def contract(maker: Any) -> Any:
-    return maker.contract()
+        yield importlib.import_module("openapi_contracts").ml_contract()
 
 
 def schema(contract: Any, holder: Any) -> Any:
     name = holder["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
     return contract["components"]["schemas"][name]
-
-
-def test_the_committed_contract_is_what_the_service_says(maker: Any) -> None:
-    assert maker.main(["--check"]) == 0
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
