@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 from rushes.home import Home
-from rushes.library.retention import ROUND
+from rushes.library.work.retention import ROUND
 from rushes.servers import postgres
 from rushes.servers.process import free_port
 from rushes.wiring import open_home

@@ -67,7 +67,7 @@ def test_each_role_can_do_its_work_and_no_more(account: Running, tmp_path: Path)
 def _set_up(role: Role, url: str, home: Path) -> None:
     role.take("setup", "worker")
     with Library(home, options={name: (value, "test") for name, value in settings(url).items()}) as library:
-        found = {check.name: check for check in library.doctor()}
+        found = {check.name: check for check in library.maintenance.doctor()}
     assert all(found[name].ok for name in ("store", "protection", "results", "hints")), found
     assert role.refused == []
     used = role.used

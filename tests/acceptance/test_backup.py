@@ -35,7 +35,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, toy_film: Path) -> Path:
     home = tmp_path_factory.mktemp("finished") / "home"
     with Library(home) as library:
         assert library.run([toy_film], WISH).exit_code == 0
-        library.backup(home.with_name("backup"))
+        library.maintenance.backup(home.with_name("backup"))
     return home
 
 
@@ -73,18 +73,18 @@ def test_a_backup_killed_half_way_is_none_and_goes_on(at: str, home: Path, tmp_p
             Library.restore(target, tmp_path / "too-early")
         assert not (tmp_path / "too-early").exists()
     with Library(home) as library:
-        library.backup(target)
+        library.maintenance.backup(target)
         assert len([path for path in target.iterdir() if path.name.startswith("snapshot-")]) == 1
         Library.restore(target, tmp_path / "new")
         with Library(tmp_path / "new") as restored:
             assert outputs(restored.home) == outputs(library.home)
-            assert restored.verify().damages == ()
+            assert restored.maintenance.verify().damages == ()
 
 
 def test_a_repeated_backup_killed_half_way_leaves_the_earlier_one(home: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     with Library(home) as library:
-        library.backup(target)
+        library.maintenance.backup(target)
         before = outputs(library.home)
         library.home.records.put("note", "me", "later", {})
         library.home.blobs.put("me", b"later")
@@ -92,7 +92,7 @@ def test_a_repeated_backup_killed_half_way_leaves_the_earlier_one(home: Path, tm
     Library.restore(target, tmp_path / "new")
     with Library(tmp_path / "new") as restored:
         assert outputs(restored.home) == before
-        assert restored.verify().damages == ()
+        assert restored.maintenance.verify().damages == ()
         assert restored.home.records.get("note", "me", "later") is None
 
 
@@ -107,7 +107,7 @@ def test_a_restore_killed_half_way_is_no_home_and_begins_again(
     Library.restore(backup, new)
     with Library(finished) as library, Library(new) as restored:
         assert outputs(restored.home) == outputs(library.home)
-        assert restored.verify().damages == ()
+        assert restored.maintenance.verify().damages == ()
         assert not restored.run([toy_film], WISH).worked
     with pytest.raises(Refused, match="already a home"):
         Library.restore(backup, new)
@@ -177,7 +177,7 @@ def test_strange_names_among_the_results_are_passed_over(made: Path, tmp_path: P
     shutil.copy(swapped[1], swapped[0])
     Library.restore(made, tmp_path / "new")
     with Library(tmp_path / "new") as restored:
-        assert [damage.what for damage in restored.verify().damages] == ["the manifest is missing"]
+        assert [damage.what for damage in restored.maintenance.verify().damages] == ["the manifest is missing"]
     assert not list((tmp_path / "new" / "files" / "results").rglob("other.json"))
 
 
@@ -207,8 +207,8 @@ def test_the_manifest_of_another_result_is_damage(home: Path) -> None:
         first, second = sorted((home / "files" / "results").rglob("*.json"))[:2]
         first.unlink()
         shutil.copy(second, first)
-        (damage,) = library.verify().damages
+        (damage,) = library.maintenance.verify().damages
         assert manifest_key("me", damage.key).endswith(first.name)
-        assert library.repair((damage,)).exit_code == 0
-        assert library.verify().damages == ()
+        assert library.maintenance.repair((damage,)).exit_code == 0
+        assert library.maintenance.verify().damages == ()
         assert outputs(library.home) == before

@@ -83,14 +83,14 @@ def test_a_blob_damaged_in_the_bucket_is_found_and_made_again(far: Library, seaw
     ((video,), _) = far.videos.page()
     poster = hashlib.sha256(bucket.get(f"thumbs/{video.id}/poster.jpg").bytes().to_bytes()).hexdigest()
     bucket.put(blob_key(owner, poster), b"not a picture")
-    damages = far.verify().damages
+    damages = far.maintenance.verify().damages
     assert len(damages) == 1
-    assert far.repair(damages).exit_code == 0
+    assert far.maintenance.repair(damages).exit_code == 0
     assert far.home.blobs.verify(owner, poster)
-    assert far.verify().damages == ()
+    assert far.maintenance.verify().damages == ()
 
 
 def test_clearing_up_leaves_what_is_young(far: Library) -> None:
     before = _artifacts(far)
-    assert far.gc().blobs == 0
+    assert far.maintenance.gc().blobs == 0
     assert _artifacts(far) == before

@@ -39,8 +39,8 @@ def test_whatever_a_home_gets_is_its_owners_alone(tmp_path: Path) -> None:
         upload = library.uploads.begin("sent.mp4", film.stat().st_size, JobRequest(only=("toy_join",)))
         with library.uploads.writing(upload) as writer:
             writer.write(film.read_bytes()[:100])
-        library.gc()
-        library.backup(tmp_path / "backup")
+        library.maintenance.gc()
+        library.maintenance.backup(tmp_path / "backup")
     report_bug(Session(json=True), RuntimeError("a bug"), home / "logs")
     assert (home / "logs").is_dir()
     assert list(home.glob("uploads/*/source.part"))

@@ -135,7 +135,7 @@ def test_hits_are_walked_across_the_library_as_they_were_shot(library: Library) 
 
 def test_another_index_gives_the_same_answers(library: Library) -> None:
     answers, people = _answers(library), library.people.all()
-    library.reindex()
+    library.maintenance.reindex()
     assert _answers(library) == answers
     assert library.people.all() == people
 
@@ -161,7 +161,7 @@ def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path:
             assert [h.text for h in library.search("indeed OR well").hits] == ["tight indeed", "well"]
             assert _spots(library.search("person:anna").hits) == [(1, 8, 15), (10, 5, 9)]
             assert b"gadget" in library.videos.export(library.videos.find("vid_film01"), "srt")
-            library.reindex()
+            library.maintenance.reindex()
         (said,) = (r.id for r in library.home.records.list("correction", library.home.settings.owner)[0])
         library.videos.undo_correction(said)
         assert library.search("gadget").total == 0
@@ -183,7 +183,7 @@ def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
         library.people.hide("Bert")
         assert library.search("person:bert").total == 0
         assert [p.name for p in library.people.all()] == [""]
-        library.reindex()
+        library.maintenance.reindex()
         assert library.search("person:bert").total == 0
         library.people.hide("Bert", hidden=False)
         assert library.search("person:bert").total == 2
@@ -204,7 +204,7 @@ def test_a_name_keeps_the_id_and_capitals_make_no_other_person(tmp_path: Path) -
             assert library.people.all() == []
             library.people.hide(id, hidden=False)
         library.people.undo()
-        library.reindex()
+        library.maintenance.reindex()
         assert [p.id for p in library.people.all(hidden=True)] == [both.id]
 
 
@@ -334,9 +334,9 @@ def test_a_lost_home_is_searchable_again_by_what_lies_beside_the_films(tmp_path:
         (read,) = other.read_sidecars([tmp_path / "office"])
         assert (read.video, read.kept) == ("vid_film01", "")
         assert _told(other) == answer
-        other.reindex()
+        other.maintenance.reindex()
         assert _told(other) == answer
-        other.gc()
+        other.maintenance.gc()
         assert other.search("budget").total == 1
 
 
@@ -354,7 +354,7 @@ def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> 
         for _ in range(2):
             assert _spots(other.search("person:anna").hits) == [(10, 5, 9)]
             assert [(p.name, p.faces) for p in other.people.all()] == [("Anna", 4), ("", 5)]
-            other.reindex()
+            other.maintenance.reindex()
         (bert,) = (p.id for p in other.people.all() if not p.name)
         other.people.name(bert, "Bert")
         other.read_sidecars([film.parent])

@@ -49,7 +49,7 @@ def test_a_sidecar_that_was_written_anew_is_read_again_and_its_video_is_settled(
     for _ in range(2):
         library.videos.select_run(library.videos.get("vid_a"), "speech", "")
         assert [(h.kind, h.text) for h in library.search("hello OR goodbye").hits] == [("speech", "goodbye")]
-        library.reindex()
+        library.maintenance.reindex()
 
 
 def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Library, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
         video = find_video(library.home.index, library.home.settings.owner, "vid_film01")
         assert video
         assert (video.job, video.name) == (job, "clip_01.mp4")
-        library.reindex()
+        library.maintenance.reindex()
 
 
 def test_an_index_that_is_made_anew_by_itself_reads_sidecars_again(library: Library, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
     for _ in range(2):
         assert (library.search("hello").total, library.videos.page()[0], library.people.all()) == (0, (), [])
         assert not library.home.records.list(PERSON, library.home.settings.owner)[0]
-        library.reindex()
+        library.maintenance.reindex()
 
 
 def test_a_sidecar_beside_a_film_whose_name_is_no_text_is_read_and_read_again(library: Library, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_sidecar_beside_a_film_whose_name_is_no_text_is_read_and_read_again(li
     assert not read.kept
     for _ in range(2):
         assert library.search("hello").total == 1
-        library.reindex()
+        library.maintenance.reindex()
 
 
 def test_a_home_that_took_in_what_cannot_be_said_of_a_face_goes_on(

@@ -112,7 +112,7 @@ def test_every_export_is_there(kind: str, done: tuple[Library, Path]) -> None:
 def test_reindexing_gives_the_same_answers(done: tuple[Library, Path]) -> None:
     library, _ = done
     before = library.search("country OR americans").hits
-    library.reindex()
+    library.maintenance.reindex()
     assert library.search("country OR americans").hits == before
 
 

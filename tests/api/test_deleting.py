@@ -88,9 +88,9 @@ def test_all_that_was_made_goes_and_the_original_stays(home: Path) -> None:
         assert gone.results > 3
         assert left(library) == NOTHING
         assert film.read_bytes() == before
-        library.reindex()
+        library.maintenance.reindex()
         assert left(library) == NOTHING
-        assert library.verify().damages == ()
+        assert library.maintenance.verify().damages == ()
 
 
 def test_an_uploaded_original_goes_only_if_that_is_wished_for_and_no_other_ever(server: Serving) -> None:
@@ -130,7 +130,7 @@ def test_killed_anywhere_the_same_again_or_gc_does_the_rest(
         if (port, name, at) == ("records", "put", 1):  # nothing had begun
             assert only(library).id == video.id
             library.videos.remove(video.id)
-        library.gc()
+        library.maintenance.gc()
         assert left(library) == NOTHING
 
 
@@ -168,8 +168,8 @@ def test_a_film_that_was_taken_in_again_keeps_what_a_deletion_cut_short_would_dr
             patch.setattr(Follower, "catch_up", lambda _follower: None)
             ran = library.run([home.parent / "film.mp4"], WISH, slots=2)
             assert ran.exit_code == 0
-            library.gc()
-        assert library.verify().damages == ()
+            library.maintenance.gc()
+        assert library.maintenance.verify().damages == ()
         assert only(library).jobs == (ran.jobs[0].id,)
         now = left(library)
         assert now["names"] == before["names"]
@@ -181,7 +181,7 @@ def test_what_a_slot_finishes_after_the_deletion_goes_with_the_next_gc(home: Pat
         late = {key: read_document(library.home.blobs, key) or b"" for key in library.home.blobs.keys("results/")}
         library.videos.remove(only(library).id)
         assert all(library.home.blobs.create(key, manifest) for key, manifest in late.items())
-        library.gc()
+        library.maintenance.gc()
         assert left(library) == NOTHING
 
 

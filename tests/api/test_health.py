@@ -9,6 +9,7 @@ import pytest
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
+from rushes.library.maintenance import Maintenance
 from rushes.servers import postgres, valkey
 from rushes.servers.process import Running
 from rushes.surfaces.server import app
@@ -116,13 +117,13 @@ def test_a_running_server_notices_a_newer_schema_and_says_so_once(
 ) -> None:
     monkeypatch.setattr(app, "SCHEMA_SECONDS", 0.01)
     looks: list[int] = []
-    check = Library.check_schema
+    check = Maintenance.check_schema
 
-    def counted(library: Library) -> None:
+    def counted(room: Maintenance) -> None:
         looks.append(1)
-        check(library)
+        check(room)
 
-    monkeypatch.setattr(Library, "check_schema", counted)
+    monkeypatch.setattr(Maintenance, "check_schema", counted)
     with serving(home, store=database.url, shared=True) as fleet, logged() as lines:
         assert fleet.get("/readyz")["parts"]["schema"] == "ok"
         with psycopg.connect(database.url, autocommit=True) as db:

@@ -128,7 +128,7 @@ def test_a_clip_says_until_when_it_is_kept_and_can_be_deleted(developed: Serving
     assert developed.http.get(place).status_code == 404
     assert developed.http.get(clip["url"]).status_code == 404
     assert developed.http.get(f"/api/v1/jobs/{clip['job']}").status_code == 404
-    assert developed.library.verify().damages == ()
+    assert developed.library.maintenance.verify().damages == ()
     again = developed.post("/api/v1/clips", ask, 202)
     assert (again["clip_id"], again["status"]) == (clip["clip_id"], "queued")
     assert developed.http.delete(place).status_code == 204, "also one that is not cut yet"

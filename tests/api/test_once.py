@@ -66,8 +66,8 @@ def test_who_lost_a_request_to_another_changes_nothing_of_its_answer(server: Ser
 def test_answers_are_forgotten_after_some_days(home: Path, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(home, sources=str(film.parent)) as server:
         server.post("/api/v1/videos", {"paths": [str(film)]}, 202, headers=KEY)
-        server.library.gc()
+        server.library.maintenance.gc()
         assert len(server.library.home.records.list(REQUEST, "me")[0]) == 1
         monkeypatch.setattr(idempotency, "KEEP_SECONDS", -1.0)
-        server.library.gc()
+        server.library.maintenance.gc()
         assert server.library.home.records.list(REQUEST, "me")[0] == ()

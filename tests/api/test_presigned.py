@@ -256,10 +256,10 @@ def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
     bucket = server.library.home.multipart
     assert bucket
     bucket.begin("input/job_stray/source.mp4")
-    server.library.gc()
+    server.library.maintenance.gc()
     assert len(incomplete(server)) == 2
     monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
-    server.library.gc()
+    server.library.maintenance.gc()
     assert incomplete(server) == []
     assert server.get(at)["why"] == "it was not continued"
 
@@ -271,10 +271,10 @@ def test_what_arrived_long_ago_is_forgotten_but_not_its_film(
     at, job = begin(server, data, straight="yes")
     assert put(ask(server, at)["parts"][0], data) == 200
     assert ask(server, at)["upload"]["state"] == "arrived"
-    server.library.gc()
+    server.library.maintenance.gc()
     assert server.get(at)["state"] == "arrived"
     monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
-    server.library.gc()
+    server.library.maintenance.gc()
     server.get(at, status=404)
     assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data
     assert probe_state(server, job) is TaskState.READY

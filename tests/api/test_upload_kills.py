@@ -176,7 +176,7 @@ def test_gc_tells_the_ledger_of_what_is_whole(server: Serving) -> None:
     going: Uploads = server.library.uploads
     with going.writing(going.get(place.rpartition("/")[2])) as part:
         part.write(FILM)
-    server.library.gc()
+    server.library.maintenance.gc()
     assert server.get(place)["state"] == "arrived"
     assert probe_state(server, job) is TaskState.READY
 

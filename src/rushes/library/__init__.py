@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rushes import home_folder
 from rushes.annotations import sidecars
 from rushes.blobs.local_disk import free_bytes
 from rushes.files import local_path
@@ -33,11 +32,7 @@ if TYPE_CHECKING:
     from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
     from rushes.jobs.intake import IntakeResult, JobRequest
     from rushes.jobs.maintenance.reports import (
-        BackupReport,
-        Check,
-        Damage,
         GcProgress,
-        GcReport,
         RemovalReport,
         Selection,
         VerifyProgress,
@@ -45,6 +40,7 @@ if TYPE_CHECKING:
     )
     from rushes.library.clips import Clip, Clips
     from rushes.library.jobs import Jobs
+    from rushes.library.maintenance import Maintenance
     from rushes.library.paths import Paths
     from rushes.library.queues import Queues
     from rushes.library.spelling import Vocabulary
@@ -177,6 +173,13 @@ class Library:
         from rushes.uploads.bucket_puts import BucketPuts
 
         return BucketPuts(self.uploads)
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        """Checking, repairing, clearing up and backing up."""
+        from rushes.library.maintenance import Maintenance
+
+        return Maintenance(self.home)
 
     # Taking in and working
     def add(
@@ -394,55 +397,6 @@ class Library:
         return free_bytes(self.home.blobs)
 
     # Care
-    def verify(
-        self,
-        on_progress: Callable[[VerifyProgress], None] = lambda _progress: None,
-        chosen: Selection | None = None,
-        *,
-        restart: bool = False,
-    ) -> VerifyReport:
-        """Read every file of every result, or of some, and compare it with its hash; goes on where it was cut short."""
-        from rushes.jobs.maintenance.reports import EVERYTHING
-        from rushes.library.work.run import find_damages
-
-        return find_damages(self.home, on_progress, chosen or EVERYTHING, restart=restart)
-
-    def repair(self, damages: tuple[Damage, ...]) -> RunReport:
-        """Make what is damaged again, and nothing else."""
-        from rushes.library.work.run import report_of
-
-        return report_of(self.repairing(damages))
-
-    def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
-        """`repair` as an iterator of its progress, which ends with the report."""
-        from rushes.library.work.run import repairing
-
-        return repairing(self.home, damages, signals=signals)
-
-    def gc(self, on_progress: Callable[[GcProgress], None] = lambda _progress: None) -> GcReport:
-        """Clear what is no longer needed; workers do the same by themselves, a little at a time."""
-        from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, maintenance_lock
-        from rushes.library.retention import begin_round, tidy
-
-        with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
-            round, file = begin_round(self.home, "gc")
-            while round.step():
-                on_progress(round.progress)
-            report = round.report
-            file.remove()
-        tidy(self.home)
-        return report
-
-    def backup(self, to: Place) -> BackupReport:
-        """Copy the home, in use or not; repeated it copies only what is new."""
-        from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, backup, maintenance_lock
-
-        with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
-            snapshots = self.home.stores.snapshots(self.home.ledger, self.home.records)
-            made = backup(self.home.folder, self.home.blobs, local_path(to), snapshots, folder_blobs)
-        home_folder.remember(local_path(to))
-        return made
-
     @staticmethod
     def restore(backup_folder: Place, home: Place) -> int:
         """Make a home from a backup."""
@@ -450,40 +404,9 @@ class Library:
 
         return restore(local_path(backup_folder), named_home(home), folder_blobs, _blobs_of)
 
-    def migrate(self, *, check: bool = False) -> tuple[str, ...]:
-        """Change the store so that older versions cannot work with it, if this version needs that; what changed."""
-        return self.home.stores.migrate(check=check)
-
-    def reindex(self) -> None:
-        """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
-        self.home.follower.reindex()
-        sidecars.import_again(self.home)
-
     def read_sidecars(self, paths: Places) -> list[sidecars.SidecarReport]:
         """Make films searchable by what lies beside them, though their home is lost."""
         return sidecars.import_sidecars(self.home, [local_path(p) for p in paths])
-
-    def doctor(self) -> tuple[Check, ...]:
-        """Check every part, and say what to do."""
-        from rushes.library.doctor import doctor
-
-        return doctor(self.home)
-
-    def health(self) -> dict[str, str]:
-        """Each store, and "ok" or what it says instead."""
-        from rushes.library.doctor import health
-
-        return health(self.home)
-
-    def check_schema(self) -> None:
-        """Raises WrongHome: a newer rushes has changed the store since this process opened it."""
-        self.home.stores.check_schema(self.home.ledger)
-
-    def confinement(self) -> dict[str, str]:
-        """Each layer that confines the slots of this machine, and "on" or why it is not."""
-        from rushes.library.doctor import confinement
-
-        return confinement(self.home)
 
     def list_settings(self) -> list[SettingValue]:
         """Every setting, without secrets, and where its value came from."""

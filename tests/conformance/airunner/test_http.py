@@ -196,7 +196,7 @@ def trimmed(site: Site) -> Iterator[str]:
 def test_events_that_are_no_longer_kept_are_told_as_truncated(site: Site, trimmed: str) -> None:
     """Event retention: events expire; a replay below the oldest says before which number it is truncated.
 
-    Where: ledger/rules.py, library/retention.py
+    Where: ledger/rules.py, library/work/retention.py
     """
     (kind, _, told), *rest = _events(site, trimmed, 0)
     assert kind == "truncated"

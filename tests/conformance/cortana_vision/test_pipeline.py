@@ -238,7 +238,7 @@ def test_a_clip_has_its_padding_and_its_name(pipeline: Pipeline) -> None:
 def test_clips_go_after_thirty_days(pipeline: Pipeline) -> None:
     """Clip_generate, artifacts: clips are deleted after 30 days.
 
-    Where: library/retention.py
+    Where: library/work/retention.py
     """
     with pipeline.site.library() as library:
         assert library.settings.clip_days == 30

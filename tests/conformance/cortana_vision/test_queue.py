@@ -190,9 +190,9 @@ def test_the_documents_variables_reach_the_store_and_the_bucket(tmp_path: Path) 
 def test_a_variable_that_has_no_effect_is_told(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker authentication: SUPABASE_URL and SUPABASE_SERVICE_ROLE_KEY are not read, and `rushes doctor` says so.
 
-    Where: library/doctor.py
+    Where: library/maintenance/doctor.py
     """
     monkeypatch.setenv("SUPABASE_SERVICE_ROLE_KEY", "eyJhbGc")
-    told: list[Check] = [check for check in library.doctor() if check.name == "variables"]
+    told: list[Check] = [check for check in library.maintenance.doctor() if check.name == "variables"]
     assert [check.detail for check in told] == ["no effect: SUPABASE_SERVICE_ROLE_KEY"]
     assert "DATABASE_URL" in told[0].hint

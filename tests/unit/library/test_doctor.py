@@ -15,7 +15,7 @@ from rushes.aws.client import Service
 from rushes.domain.errors import Refused, RushesError
 from rushes.jobs.maintenance.reports import Check
 from rushes.library import Library
-from rushes.library.doctor import _hints
+from rushes.library.maintenance.doctor import _hints
 from rushes.servers import postgres, valkey
 from rushes.servers.process import Running
 from rushes.transport.redis import RedisHints
@@ -24,7 +24,7 @@ from tests.servers_aws import KEY, SECRET, make_bucket
 
 def checks(home: Path) -> dict[str, Check]:
     with Library(home) as library:
-        return {c.name: c for c in library.doctor()}
+        return {c.name: c for c in library.maintenance.doctor()}
 
 
 def check(home: Path, name: str) -> Check:
@@ -47,7 +47,7 @@ def test_a_laptop_needs_no_server(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Library(tmp_path) as library:
         monkeypatch.setattr(library.home.blobs, "read", lambda _key: None)
-        (found,) = [c for c in library.doctor() if c.name == "results"]
+        (found,) = [c for c in library.maintenance.doctor() if c.name == "results"]
     assert not found.ok
     assert found.hint
 
@@ -113,7 +113,9 @@ def test_a_listener_that_hears_nothing_is_a_finding(database: str, fleet: Callab
 def test_a_clock_that_is_wrong_is_a_finding(
     database: str, aws_server: Running, fleet: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("rushes.library.doctor"), "time", SimpleNamespace(time=lambda: time.time() + 60))
+    monkeypatch.setattr(
+        import_module("rushes.library.maintenance.doctor"), "time", SimpleNamespace(time=lambda: time.time() + 60)
+    )
     for settings in ({"store": database, "shared": "yes"}, on_aws(aws_server)):
         found = check(fleet(**settings), "clock")
         assert not found.ok
@@ -156,7 +158,7 @@ def test_a_table_is_made_protected_and_the_doctor_says_what_is_off(
     settings = on_aws(aws_server)
     db, table = Service("dynamodb", aws_server.url, "us-east-1", KEY, SECRET), settings["store"].partition("://")[2]
     with Library(fleet(**settings)) as library:
-        found = {check.name: check for check in library.doctor()}
+        found = {check.name: check for check in library.maintenance.doctor()}
         on = "point-in-time recovery and deletion protection"
         assert found["protection"] == Check("protection", ok=True, detail=on)
         with pytest.raises(RushesError, match="protected against deletion"):
@@ -164,7 +166,7 @@ def test_a_table_is_made_protected_and_the_doctor_says_what_is_off(
         db.ask("update_table", TableName=table, DeletionProtectionEnabled=False)
         off = {"PointInTimeRecoveryEnabled": False}
         db.ask("update_continuous_backups", TableName=table, PointInTimeRecoverySpecification=off)
-        found = {check.name: check for check in library.doctor()}
+        found = {check.name: check for check in library.maintenance.doctor()}
         assert not found["protection"].ok
         assert found["protection"].detail == "off: deletion protection, point-in-time recovery"
         assert "run-on-aws.md" in found["protection"].hint
@@ -203,7 +205,7 @@ def test_queues_that_vanished_are_a_finding(aws_server: Running, fleet: Callable
         assert _hints(library.home).ok
         name = f"rushes-{settings['store'].removeprefix('dynamodb://')}-gpu"
         sqs.ask("delete_queue", QueueUrl=sqs.ask("get_queue_url", QueueName=name)["QueueUrl"])
-        (found,) = [c for c in library.doctor() if c.name == "hints"]
+        (found,) = [c for c in library.maintenance.doctor() if c.name == "hints"]
     assert not found.ok
     sqs.close()
 

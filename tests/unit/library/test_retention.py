@@ -12,7 +12,7 @@ import pytest
 from rushes.home import Home
 from rushes.jobs.maintenance.backup import maintenance_lock
 from rushes.library import Library
-from rushes.library.retention import EVERY_SECONDS, LEASE_SECONDS, REST_SECONDS, ROUND, Retention
+from rushes.library.work.retention import EVERY_SECONDS, LEASE_SECONDS, REST_SECONDS, ROUND, Retention
 from rushes.wiring import open_home
 
 
@@ -107,8 +107,8 @@ def test_nothing_is_cleared_while_a_backup_is_made(home: Home) -> None:
 
 
 BY_HAND: dict[str, Callable[[Library, Path], object]] = {
-    "gc": lambda library, _to: library.gc(),
-    "backup": lambda library, to: library.backup(to),
+    "gc": lambda library, _to: library.maintenance.gc(),
+    "backup": lambda library, to: library.maintenance.backup(to),
 }
 
 

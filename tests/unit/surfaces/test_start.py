@@ -19,7 +19,7 @@ OPENING = ("rushes.library", "rushes.home", "sqlite3")  # needs a home
 WORKING = ("rushes.worker.shell", "rushes.library.work.run", "rushes.wiring.workers", "rushes.engines.local",
            "multiprocessing", "psutil", "ssl", "http.client", "importlib.metadata")  # fmt: skip
 SEARCHING = ("rushes.index.search", "rushes.index.grammar", "rushes.exports.hits")
-CLEARING = ("rushes.library.retention", "rushes.jobs.maintenance.restore")
+CLEARING = ("rushes.library.work.retention", "rushes.jobs.maintenance.restore")
 COMMANDS = {
     "--help": (*HEAVY, *OPENING),
     "--version": (*HEAVY, *OPENING),

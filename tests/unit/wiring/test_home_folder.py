@@ -196,7 +196,7 @@ def test_the_umask_decides_nothing_in_a_home(umask: int, tmp_path: Path) -> None
             library.videos.page()
             blob = library.home.blobs.put("me", b"bytes")
             library.home.blobs.publish("videos/film.mp4", "me", blob.sha256)
-            library.backup(tmp_path / "films" / "backup")
+            library.maintenance.backup(tmp_path / "films" / "backup")
     finally:
         os.umask(before)
         (tmp_path / "films").chmod(0o755)

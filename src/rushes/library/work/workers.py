@@ -14,7 +14,7 @@ from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.needed_models import missing_by_stage
 from rushes.ledger.pages import all_tasks
-from rushes.library.retention import Retention
+from rushes.library.work.retention import Retention
 from rushes.plan.planner import JobSpec
 from rushes.wiring.workers import worker
 from rushes.worker.drain import stop_requests

@@ -11,7 +11,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.worker import Worker
 from rushes.library import Library, SettingValue, version
 from rushes.library.access.audit import AUDIT, AuditEntry
-from rushes.library.doctor import HINTS
+from rushes.library.maintenance.doctor import HINTS
 from rushes.library.search import Summary
 from rushes.library.webhook import DELIVERY, Webhook
 from rushes.surfaces.http.audit import note_target
@@ -98,10 +98,10 @@ def is_ready(library: LibraryDep) -> JSONResponse:
 
     `sandbox` says which layers confine the slots of this machine.
     """
-    said = library.health()
+    said = library.maintenance.health()
     away = {part for part, word in said.items() if word != "ok"}
     status = "not ready" if away - {HINTS} else "degraded" if away else "ready"
-    doc = {"status": status, "parts": said, "sandbox": library.confinement()}
+    doc = {"status": status, "parts": said, "sandbox": library.maintenance.confinement()}
     return JSONResponse(doc, 503 if away - {HINTS} else 200)
 
 
@@ -115,7 +115,7 @@ def metrics(request: Request, library: LibraryDep) -> str:
 
 
 def _up_lines(library: Library) -> Iterator[str]:
-    said = {f'part="{part}"': int(word == "ok") for part, word in library.health().items()}
+    said = {f'part="{part}"': int(word == "ok") for part, word in library.maintenance.health().items()}
     yield from _metric("rushes_up", "gauge", "whether a part answers as it should", said)
 
 

@@ -134,7 +134,7 @@ async def _watch_schema(library: Library) -> None:
     while True:
         await asyncio.sleep(SCHEMA_SECONDS)
         try:
-            await asyncio.to_thread(library.check_schema)
+            await asyncio.to_thread(library.maintenance.check_schema)
             outage.ended()
         except WrongHome as e:
             outage.began(f"{e}. {e.advice}")

@@ -18,7 +18,7 @@ from rushes.surfaces.words import date_time, parse_ago, size
 @command("doctor", "rushes doctor", "rushes doctor --json | jq 'select(.ok == false)'")
 def doctor(session: Session) -> int:
     """Check this machine and this home; exit 1 if a check fails."""
-    checks = open_library(session).doctor()
+    checks = open_library(session).maintenance.doctor()
     session.rows("check", checks)
     for c in checks:
         session.block("ok" if c.ok else "failed", DONE if c.ok else TROUBLE, f"{c.name:<8} {c.detail}")

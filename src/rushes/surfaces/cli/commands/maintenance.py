@@ -121,7 +121,7 @@ def gc(session: Session) -> None:
     Workers do this by themselves once a day. Cut short, the same command goes on where it was.
     """
     with _live(session) as tell:
-        cleared = open_library(session).gc(lambda progress: tell(_gc_words(progress)))
+        cleared = open_library(session).maintenance.gc(lambda progress: tell(_gc_words(progress)))
     session.document(cleared)
     session.line(f"{size(cleared.size)} freed", (f"  {cleared.blobs} files, {cleared.results} results", DONE))
 
@@ -130,7 +130,7 @@ def gc(session: Session) -> None:
 @click.argument("folder", type=_DIR, metavar="DIR")
 def backup(session: Session, folder: str) -> None:
     """Copy the home, even while it is in use; a repeated backup copies only what is new."""
-    done = open_library(session).backup(folder)
+    done = open_library(session).maintenance.backup(folder)
     session.document(done)
     session.line(f"{plural(done.files, 'file')}, {size(done.size)}", (f"  {done.copied} copied", DONE))
     session.remark((f"restore with: rushes --home NEW restore {folder}", DONE))
@@ -155,7 +155,7 @@ def migrate(session: Session, check: bool) -> int:
     Changes that only add something are made by themselves while older workers go on. This command is for the others:
     stop older workers and servers first, and make a backup.
     """
-    changes = open_library(session).migrate(check=check)
+    changes = open_library(session).maintenance.migrate(check=check)
     session.document({"changes": changes, "done": not check})
     for what in changes:
         session.line(what, ("  needed" if check else "  done", NOW if check else DONE))
@@ -190,7 +190,7 @@ def index(session: Session, places: Sequence[str], videos: Sequence[str]) -> Non
 def reindex(session: Session) -> None:
     """Rebuild the search index from the results; nothing is processed again."""
     library = open_library(session)
-    library.reindex()
+    library.maintenance.reindex()
     known = library.summary()
     session.document(known)
     session.line(describe_library(known))
@@ -223,7 +223,7 @@ def _look(session: Session, library: Library, chosen: Selection, *, restart: boo
         return f"{plural(progress.results, 'result')} read, {jobs}  {progress.name}"
 
     with _live(session) as tell:
-        return library.verify(lambda progress: tell(words(progress)), chosen, restart=restart)
+        return library.maintenance.verify(lambda progress: tell(words(progress)), chosen, restart=restart)
 
 
 @contextmanager
@@ -253,7 +253,7 @@ def _gc_words(progress: GcProgress) -> str:
 
 
 def _repair(library: Library, found: VerifyReport, watching: Watcher) -> RunReport:
-    for progress in library.repairing(found.damages, signals=True):
+    for progress in library.maintenance.repairing(found.damages, signals=True):
         watching.show(progress)
     assert isinstance(progress, RunReport), "it comes last"
     return progress

@@ -90,13 +90,13 @@ def _held(worker: Worker, tasks: dict[str, Task], names: dict[str, str]) -> tupl
 @router.get("/settings")
 def show_settings(request: Request, library: LibraryDep, check: Annotated[bool, Query()] = False) -> Response:
     """The page; `check` lets the doctor look at everything, which takes a moment."""
-    checks = library.doctor() if check else ()
+    checks = library.maintenance.doctor() if check else ()
     return render(
         request,
         "settings.html",
         checks=checks,
         settings=sorted(library.list_settings(), key=lambda s: s.origin == "default"),
-        parts_ready=library.health(),
+        parts_ready=library.maintenance.health(),
         models=library.models.ls(),
         home=library.folder,
         version=version(),

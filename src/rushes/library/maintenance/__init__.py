@@ -1,0 +1,109 @@
+"""Checking, repairing, clearing up and backing up a home."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushes import home_folder
+from rushes.annotations import sidecars
+from rushes.files import local_path
+from rushes.home import Home
+from rushes.jobs.maintenance.reports import (
+    EVERYTHING,
+    BackupReport,
+    Check,
+    Damage,
+    GcProgress,
+    GcReport,
+    Selection,
+    VerifyProgress,
+    VerifyReport,
+)
+from rushes.library.work.progress import RunProgress, RunReport
+from rushes.wiring.setup import folder_blobs
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """What keeps one home whole and small."""
+
+    home: Home
+
+    def verify(
+        self,
+        on_progress: Callable[[VerifyProgress], None] = lambda _progress: None,
+        chosen: Selection = EVERYTHING,
+        *,
+        restart: bool = False,
+    ) -> VerifyReport:
+        """Read every file of every result, or of some, and compare it with its hash; goes on where it was cut short."""
+        from rushes.library.work.run import find_damages
+
+        return find_damages(self.home, on_progress, chosen, restart=restart)
+
+    def repair(self, damages: tuple[Damage, ...]) -> RunReport:
+        """Make what is damaged again, and nothing else."""
+        from rushes.library.work.run import report_of
+
+        return report_of(self.repairing(damages))
+
+    def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
+        """`repair` as an iterator of its progress, which ends with the report."""
+        from rushes.library.work.run import repairing
+
+        return repairing(self.home, damages, signals=signals)
+
+    def gc(self, on_progress: Callable[[GcProgress], None] = lambda _progress: None) -> GcReport:
+        """Clear what is no longer needed; workers do the same by themselves, a little at a time."""
+        from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, maintenance_lock
+        from rushes.library.work.retention import begin_round, tidy
+
+        with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
+            round, file = begin_round(self.home, "gc")
+            while round.step():
+                on_progress(round.progress)
+            report = round.report
+            file.remove()
+        tidy(self.home)
+        return report
+
+    def backup(self, to: str | Path) -> BackupReport:
+        """Copy the home, in use or not; repeated it copies only what is new."""
+        from rushes.jobs.maintenance.backup import PATIENCE_SECONDS, backup, maintenance_lock
+
+        with maintenance_lock(self.home.folder, PATIENCE_SECONDS):
+            snapshots = self.home.stores.snapshots(self.home.ledger, self.home.records)
+            made = backup(self.home.folder, self.home.blobs, local_path(to), snapshots, folder_blobs)
+        home_folder.remember(local_path(to))
+        return made
+
+    def migrate(self, *, check: bool = False) -> tuple[str, ...]:
+        """Change the store so that older versions cannot work with it, if this version needs that; what changed."""
+        return self.home.stores.migrate(check=check)
+
+    def reindex(self) -> None:
+        """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
+        self.home.follower.reindex()
+        sidecars.import_again(self.home)
+
+    def doctor(self) -> tuple[Check, ...]:
+        """Check every part, and say what to do."""
+        from rushes.library.maintenance.doctor import doctor
+
+        return doctor(self.home)
+
+    def health(self) -> dict[str, str]:
+        """Each store, and "ok" or what it says instead."""
+        from rushes.library.maintenance.doctor import health
+
+        return health(self.home)
+
+    def check_schema(self) -> None:
+        """Raises WrongHome: a newer rushes has changed the store since this process opened it."""
+        self.home.stores.check_schema(self.home.ledger)
+
+    def confinement(self) -> dict[str, str]:
+        """Each layer that confines the slots of this machine, and "on" or why it is not."""
+        from rushes.library.maintenance.doctor import confinement
+
+        return confinement(self.home)
