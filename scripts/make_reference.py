@@ -53,6 +53,7 @@ MESSAGES = {
     "part_ended": "`up`: a server or worker is there no more: why, and when it is started again",
     "up": "`up`: everything is there; the home and the settings that use it, without passwords",
     "serving": "`serve`: it listens: its address, whether it is open, and where the first account is made",
+    "metrics": "`worker --metrics`: where it tells health and figures",
     "grpc": "`serve --grpc`: where it listens for gRPC, and its queues",
     "check": "`doctor`: one part of this machine or home",
     "estimate": "`estimate`: one file",

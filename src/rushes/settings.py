@@ -173,7 +173,7 @@ class Settings:
     )
     open_uploads: int = _field("uploads that one person may have open at once", 200)
     open_uploads_gb: int = _field("GB that one person's open uploads may still bring (to a bucket: all of each)", 1000)
-    webhook: str = _field("URL to call when a job is done or failed", "")
+    webhook: str = _field("URL to call when a job is done or failed, a step gives up, or a worker is lost", "")
     webhook_secret: str = _field("secret that signs webhook calls, never shown", "")
 
 

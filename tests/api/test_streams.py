@@ -51,10 +51,10 @@ def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
 
     monkeypatch.setattr(Jobs, "events", counted)
     job = submit(server.ledger, "film", TASKS)
-    streams = server.app.state.hub.counters
+    hub = server.app.state.hub
 
     def go() -> None:
-        wait_for(lambda: streams.streams >= READERS // 2, "the readers never came")
+        wait_for(lambda: hub.streams >= READERS // 2, "the readers never came")
         while work(server.ledger, 3):
             pass
 
@@ -77,7 +77,7 @@ def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
     for n, numbers in enumerate(seen):
         assert numbers == list(range(n % 5 + 1, last + 1))
     assert len(looks) <= READERS, "a stream reads the past once; what comes later it hears"
-    wait_for(lambda: streams.streams == 0, "streams were left behind")
+    wait_for(lambda: hub.streams == 0, "streams were left behind")
 
 
 def test_more_than_a_page_of_events_between_two_looks_is_heard_whole(

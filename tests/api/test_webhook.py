@@ -11,12 +11,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from rushes.domain.job import Job
+from rushes.domain.job import Job, JobCommand
+from rushes.domain.task import Failure
 from rushes.ledger.sql import queries
 from rushes.library import Library, webhook
-from tests.api.kit import serving, submit, wait_for, work
+from tests.api.kit import WORKER, serving, submit, wait_for, work
 
 SECRET = "hook-secret"
+BAD = Failure("BadMedia", "it makes no sense", "", "")
 
 
 class Listener(ThreadingHTTPServer):
@@ -102,6 +104,24 @@ def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkey
         hook._look()
         told = library.home.records.list(webhook.DELIVERY, "me")[0]
         assert [record.doc["job"]["id"] for record in told] == [new.id]
+
+
+def test_dead_letters_and_lost_workers_are_told_while_the_job_still_runs(home: Path) -> None:
+    with Library(home) as library:
+        hook, ledger = webhook.Webhook(library.home, _describe), library.home.ledger
+        hook._look()
+        job = submit(ledger, "film", tasks=3)
+        first, second = ledger.claim(WORKER, ["cpu"], 2)
+        ledger.fail(WORKER, first.task, first.fence, BAD, None)
+        for _ in range(2):
+            hook._look()
+        ledger.control(WORKER, JobCommand.LEAVE)  # it still holds a task
+        ledger.sweep()
+        assert ledger.job(job.id).counts.losses == 1
+        hook._look()
+        told = {record.id: record.doc["event"] for record in library.home.records.list(webhook.DELIVERY, "me")[0]}
+    assert sorted(told.values()) == ["job.dead_letter", "job.worker_lost"]
+    assert second.task
 
 
 def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_from_the_first_page_to_a_film_that_plays(opened: Open, served: Serving)
 def test_a_job_that_begins_appears_by_itself(opened: Open, empty: Serving) -> None:
     page = opened(empty, "/")
     expect(page.locator(".welcome")).to_be_visible()
-    wait_for(lambda: empty.app.state.hub.counters.streams > 0, "the page never listened")
+    wait_for(lambda: empty.app.state.hub.streams > 0, "the page never listened")
     submit(empty.ledger, "begun", tasks=400)
     expect(page.locator("[data-running-job]")).to_contain_text("begun.mp4")
     figures = page.locator('[data-stage="develop"] [data-figures]')

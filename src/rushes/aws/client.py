@@ -13,6 +13,7 @@ from botocore import exceptions  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 
 from rushes.domain.errors import NotAllowed, RushesError, StoreAway, Throttled, WrongHome
+from rushes.metrics import PROCESS
 
 PATIENCE_SECONDS = 10.0  # well inside a lease, so that a worker still hears that it was lost
 CONDITION = "ConditionalCheckFailed"
@@ -70,7 +71,7 @@ class Service:
             self._client = session.client(name, endpoint_url=endpoint or None, config=config)
         except exceptions.NoRegionError as e:
             raise WrongHome("no region is set", "Set AWS_REGION.") from e
-        self._patience = patience
+        self._name, self._patience = name, patience
         self._lock = threading.Lock()
         self._skew = 0
         self.requests: Counter[str] = Counter()
@@ -96,10 +97,13 @@ class Service:
         for last in self._tries():
             with self._lock:
                 self.requests[operation] += 1
+            PROCESS.add(f"rushes_{self._name}_operations_total", operation=operation)
             sent = time.time_ns() // 1_000_000
             try:
                 return self._check_clock(getattr(self._client, operation)(**request), sent)
             except exceptions.ClientError as e:
+                if _is_throttled(e):
+                    PROCESS.add(f"rushes_{self._name}_throttles_total")
                 _raise_unless_transient(e, once, last)
             except exceptions.NoCredentialsError as e:
                 raise NotAllowed("no credentials for AWS were found") from e
@@ -148,11 +152,16 @@ def _raise_unless_transient(e: exceptions.ClientError, once: bool, last: bool) -
     if CONDITION in codes:
         raise ConditionFailed(reasons) from e
     broken = code in _BROKEN or e.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500
-    throttled = code in _THROTTLED or (codes and codes <= _THROTTLED_REASONS)
+    throttled = _is_throttled(e)
     if not broken and not throttled:
         raise _translate(code, str(e)) from e
     if last or (broken and once):
         raise (Throttled if throttled else StoreAway)(f"AWS is too busy: {code}") from e
+
+
+def _is_throttled(e: exceptions.ClientError) -> bool:
+    codes = {reason.get("Code") or "None" for reason in e.response.get("CancellationReasons", [])}
+    return e.response["Error"]["Code"] in _THROTTLED or bool(codes and codes <= _THROTTLED_REASONS)
 
 
 def _translate(code: str, message: str) -> RushesError:

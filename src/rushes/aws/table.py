@@ -8,6 +8,7 @@ from typing import Any
 
 from rushes.aws.client import CONDITION, ConditionFailed, Service
 from rushes.domain.errors import NotAllowed, RushesError, StoreAway, WrongHome
+from rushes.metrics import PROCESS
 from rushes.telemetry import log
 
 Value = str | int | bool
@@ -216,6 +217,7 @@ class Table:
             left = answer.get(unprocessed)
             if not left:
                 return
+            PROCESS.add("rushes_dynamodb_batch_retries_total")
         raise StoreAway(f"DynamoDB did not process all of a {operation}")
 
     def _found(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:

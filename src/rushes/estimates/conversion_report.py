@@ -28,11 +28,15 @@ class ConversionReport:
 
 def conversion_report(home: Home, machine: str) -> ConversionReport:
     """What conversions took on this kind of machine; the days are added to the history."""
-    found = conversions_of(_rates(home).of(STAGES, machine))
-    cloud = "aws" if home.settings.store.startswith("dynamodb://") else "local"
+    found, cloud = conversions_of(_rates(home).of(STAGES, machine)), _cloud(home)
     backend, _ = inference_of(home.settings, "depth")
     history = keep_days(home.records, home.owner, days_of(found, cloud, backend))
     return ConversionReport(tuple(metrics_of(found, cloud)), tuple(history), change(history))
+
+
+def conversion_metrics(home: Home, machine: str) -> tuple[ConversionMetric, ...]:
+    """The metrics alone."""
+    return tuple(metrics_of(conversions_of(_rates(home).of(STAGES, machine)), _cloud(home)))
 
 
 def seconds_per_mb(home: Home, machine: str) -> float:
@@ -40,6 +44,10 @@ def seconds_per_mb(home: Home, machine: str) -> float:
     found = conversions_of(_rates(home).of(STAGES, machine))
     megabytes = sum(one.megabytes for one in found)
     return sum(one.seconds for one in found) / megabytes if megabytes else home.settings.eta_seconds_per_mb
+
+
+def _cloud(home: Home) -> str:
+    return "aws" if home.settings.store.startswith("dynamodb://") else "local"
 
 
 def _rates(home: Home) -> RateHistory:

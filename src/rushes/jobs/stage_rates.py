@@ -1,14 +1,11 @@
 """How often each stage fails and is tried again, and how long it takes, in the newest jobs."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from statistics import fmean
 
 from rushes.domain.grouping import grouped
-from rushes.domain.task import Task, TaskState
 from rushes.home import Home
-from rushes.ledger.pages import all_tasks
+from rushes.ledger.port import StageCount
 
 JOBS = 20  # newest ones that are looked at
 
@@ -28,24 +25,18 @@ class StageRates:
 
 
 def stage_rates(home: Home, jobs: int = JOBS) -> tuple[StageRates, ...]:
-    """The rates of every stage of the owner's newest jobs, most failures first."""
-    rows = home.ledger.jobs(home.owner, limit=jobs).rows
-    tasks = grouped((task for job in rows for task in all_tasks(home.ledger, job.id)), lambda task: task.stage)
-    found = (_rates(stage, some) for stage, some in tasks.items())
+    """The rates of every stage of the owner's newest jobs, most failures first; two questions, however many tasks."""
+    ids = [job.id for job in home.ledger.jobs(home.owner, limit=jobs).rows]
+    counts = home.ledger.counts(ids) if ids else ()
+    found = (_rates(stage, some) for stage, some in grouped(counts, lambda count: count.stage).items())
     return tuple(sorted((r for r in found if r.attempts), key=lambda r: (-r.failure_rate, r.stage)))
 
 
-def _rates(stage: str, tasks: Iterable[Task]) -> StageRates:
-    rows = list(tasks)
-    done = [task for task in rows if task.state is TaskState.DONE and not task.adopted]
-    failures, dead = sum(task.failures for task in rows), sum(task.state is TaskState.DEAD for task in rows)
-    attempts, retries = failures + len(done), sum(max(0, t.failures - (t.state is TaskState.DEAD)) for t in rows)
+def _rates(stage: str, lanes: Sequence[StageCount]) -> StageRates:
+    done, failures, retries, dead = (
+        sum(getattr(lane, name) for lane in lanes) for name in ("done", "failures", "retries", "dead")
+    )
+    attempts = failures + done
     failure_rate, retry_rate = (round(n / attempts, 4) if attempts else 0.0 for n in (failures, retries))
-    times = [_seconds(task) for task in done if task.started_at and task.finished_at]
-    seconds = round(fmean(times), 3) if times else None
+    seconds = round(sum(lane.seconds for lane in lanes) / done, 3) if done else None
     return StageRates(stage, attempts, failures, retries, dead, failure_rate, retry_rate, seconds)
-
-
-def _seconds(task: Task) -> float:
-    start, end = (datetime.fromisoformat(at or "") for at in (task.started_at, task.finished_at))
-    return max(0.0, (end - start).total_seconds())

@@ -78,6 +78,22 @@ class SweepResult:
     quiet: bool = field(default=False, compare=False)  # nothing is ready, leased, owed or due, as far as it looked
 
 
+@dataclass(frozen=True, slots=True)
+class StageCount:
+    """Tasks of one stage in one lane: how many wait for a worker, and what came of their attempts."""
+
+    lane: str
+    stage: str
+    ready: int = 0  # a claim may take them now
+    oldest_seconds: float = 0.0  # since the oldest of these was planned
+    done: int = 0  # without those that were adopted
+    dead: int = 0
+    failures: int = 0  # attempts that failed
+    retries: int = 0  # of these, the ones after which it was tried again
+    losses: int = 0  # attempts whose worker was lost
+    seconds: float = 0.0  # that those took which are done
+
+
 class Ledger(Protocol):
     """Jobs, tasks, leases, results, events and workers; nothing of video."""
 
@@ -238,3 +254,10 @@ class Ledger(Protocol):
 
     def workers(self) -> tuple[Worker, ...]:
         """Every worker that has a row."""
+
+    def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
+        """By lane and stage, what these jobs' tasks add up to; without any, only what is ready, of every job.
+
+        The cost is that of the named jobs, or of what is ready (100,000 tasks are looked at, at most), never that of
+        all there ever was.
+        """

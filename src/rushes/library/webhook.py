@@ -1,4 +1,4 @@
-"""The webhook: told once for each job that is done or failed; signed, tried again, and every delivery on record."""
+"""The webhook: told once of ends of jobs, dead letters and lost workers; signed, tried again, and on record."""
 
 import hashlib
 import hmac
@@ -86,11 +86,21 @@ class Webhook:
             self._home.records.put(CURSOR, self._owner, "ledger", {"cursor": after}, expected=0)
 
     def _enter(self, job: Job) -> None:
-        if job.owner != self._owner or job.state not in TOLD:
+        """Its end; before that, each step that gives up and each worker that was lost with a part of it."""
+        if job.owner != self._owner:
             return
-        doc = {"event": f"job.{job.state.value}", "job": dict(self._describe(job)), **UNTRIED}
+        counts = job.counts
+        if job.state in TOLD:
+            self._add(f"job.{job.state.value}", job, f"{job.id}.{job.last_event}")
+        elif counts.dead:
+            self._add("job.dead_letter", job, f"{job.id}.dead.{counts.dead}.{counts.failures}")
+        if counts.losses:
+            self._add("job.worker_lost", job, f"{job.id}.lost.{counts.losses}")
+
+    def _add(self, event: str, job: Job, id: str) -> None:
+        doc = {"event": event, "job": dict(self._describe(job)), **UNTRIED}
         try:
-            entered = self._home.records.put(DELIVERY, self._owner, f"{job.id}.{job.last_event}", doc, expected=0)
+            entered = self._home.records.put(DELIVERY, self._owner, id, doc, expected=0)
         except Conflict:  # it was entered before, by this process or another
             return
         self._due[entered.id] = 0.0

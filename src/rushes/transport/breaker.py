@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from rushes.metrics import PROCESS
 from rushes.telemetry import Outage
 
 T = TypeVar("T")
@@ -23,9 +24,11 @@ class CircuitBreaker:
         try:
             answer = request()
         except self._errors as e:
+            PROCESS.set("rushes_hints_up", 0)
             self._outage.began(e)
             self._open_until = time.monotonic() + _REST_SECONDS
             return None
+        PROCESS.set("rushes_hints_up", 1)
         self._outage.ended()
         return answer
 

@@ -174,6 +174,7 @@ def test_failure_and_retry_rates_are_told_by_type(broken: Pipeline, pipeline: Pi
     assert rates["segments"]["seconds"] > 0
     told = {name: rates["segments"][name] for name in ("attempts", "failures", "retries", "failure_rate")}
     assert told == {"attempts": 1, "failures": 0, "retries": 0, "failure_rate": 0.0}
+    assert "How often steps fail" in pipeline.site.http.get("/failed", headers={"Accept": "text/html"}).text
 
 
 def test_the_documents_variables_reach_the_store_and_the_bucket(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from rushes.ledger.bucket.copies import Copies
 from rushes.ledger.bucket.film import Film, IsGone
 from rushes.ledger.bucket.films import Films
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
-from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.counting import add_up
+from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
 from rushes.ledger.sqlite import SqliteLedger
 
 T = TypeVar("T")
@@ -265,6 +266,9 @@ class BucketLedger:
         held = {film.name for film in self.films} | self._copies.locked
         others = ((ledger.workers(), name in held) for name, ledger in self._readers())
         return merged.workers([(self._here.workers(), True), *others])
+
+    def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
+        return add_up(count for _, ledger in self._readers() for count in ledger.counts(jobs))
 
     # Beside the port
     def close(self) -> None:

@@ -3,7 +3,7 @@
 Decisions are made here on rows as they were read; a transaction holds only if none of them has changed since.
 """
 
-from rushes.ledger.dynamodb import claims, commands, history, queries, sweep, work
+from rushes.ledger.dynamodb import claims, commands, counts, history, queries, sweep, work
 from rushes.ledger.dynamodb.store import Store
 
 
@@ -36,6 +36,7 @@ class DynamoLedger(Store):
     events = history.events
     changed = queries.changed
     workers = queries.workers
+    counts = counts.counts
 
     def close(self) -> None:
         """Nothing is held open between requests."""

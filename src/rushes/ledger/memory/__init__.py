@@ -9,8 +9,9 @@ from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, Need, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import rules
+from rushes.ledger.counting import count_tasks, only_ready
 from rushes.ledger.memory.state import JobRow, MemoryState, TaskRow, WorkerRow
-from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
 
 T = TypeVar("T")
 
@@ -257,6 +258,12 @@ class MemoryLedger(MemoryState):
         with self._lock:
             held = {id: tuple(t.id for t in self._in_plan_order() if t.worker == id) for id in self._workers}
             return tuple(w.worker(held[id], self._now()) for id, w in self._workers.items() if not w.over)
+
+    def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
+        with self._lock:
+            rows = [t for t in self._in_plan_order() if (t.job.id in jobs if jobs else t.claimable)]
+            found = count_tasks([t.task(self._now()) for t in rows], self._wall())
+        return found if jobs else only_ready(found)
 
     def close(self) -> None:
         """Nothing to close."""

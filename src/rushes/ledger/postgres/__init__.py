@@ -122,7 +122,7 @@ class Reader:
     """Looks at what is committed, each by a statement of its own."""
 
     def __init__(self, db: Postgres, wall: int | None) -> None:
-        self._db = db
+        self._db, self.at = db, wall
         self.now = self.awake = None if wall is None else wall / 1000
 
     def all(self, name: str, /, **values: object) -> list[Row]:

@@ -10,7 +10,7 @@ from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
-from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
 from rushes.ledger.sql import control, intake, queries, results, sweep, work
 from rushes.ledger.sql.transaction import Reader, Row, Transaction
 
@@ -175,3 +175,7 @@ class SqlLedger(ABC):
     def workers(self) -> tuple[Worker, ...]:
         """Every worker that has a row."""
         return self._read(queries.workers)
+
+    def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
+        """What tasks add up to, by lane and stage."""
+        return self._read(lambda reader: queries.counts(reader, jobs))

@@ -10,7 +10,8 @@ from rushes.domain.job import FINAL, Counts, Job, JobState
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
-from rushes.ledger.port import Page
+from rushes.ledger.counting import MOST_READY
+from rushes.ledger.port import Page, StageCount
 from rushes.ledger.rules import no_job, with_truncation
 from rushes.ledger.sql.job_row import PLACE, PLACE_BITS
 from rushes.ledger.sql.transaction import Reader, Row
@@ -97,6 +98,22 @@ def workers(reader: Reader) -> tuple[Worker, ...]:
     for number, task in reader.all("held"):
         held[number].append(task)
     return tuple(_worker(row, tuple(held[row[0]]), reader.awake) for row in reader.all("workers"))
+
+
+def counts(reader: Reader, jobs: Collection[str]) -> tuple[StageCount, ...]:
+    """What tasks add up to, by lane and stage."""
+    if jobs:
+        rows = reader.all("stage_counts", ids=list(jobs), at=reader.at)
+    else:
+        rows = reader.all("ready_counts", most=MOST_READY, at=reader.at)
+    return tuple(_count(*row) for row in rows)
+
+
+def _count(lane: str, stage: str, ready: int, oldest: int | None, *rest: int) -> StageCount:
+    """Moments are milliseconds; sums may be decimal numbers."""
+    done, dead, failures, retries, losses, millis = map(int, rest or (0,) * 6)
+    age = max(0, oldest or 0) / 1000
+    return StageCount(lane, stage, int(ready), age, done, dead, failures, retries, losses, millis / 1000)
 
 
 def incarnation(row: Row) -> Incarnation:

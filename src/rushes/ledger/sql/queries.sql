@@ -91,6 +91,25 @@ SELECT * FROM rushes.task_seen WHERE key IN (
     ORDER BY task.key LIMIT :limit
 ) ORDER BY key;
 
+-- name: ready_counts
+-- What a claim may take, by lane and stage, and how old the oldest is.
+SELECT lane, stage, count(*), coalesce(:at, (SELECT wall FROM rushes.clock)) - min(created) FROM (
+    SELECT lane, stage, created FROM rushes.task WHERE state = 'ready' AND NOT parked AND due IS NULL LIMIT :most) AS ready
+GROUP BY lane, stage ORDER BY lane, stage;
+
+-- name: stage_counts
+-- What the tasks of some jobs add up to, by lane and stage.
+SELECT lane, stage, sum(ready), coalesce(:at, (SELECT wall FROM rushes.clock)) - min(CASE WHEN ready = 1 THEN created END),
+    sum(done), sum(dead), sum(failures), sum(CASE WHEN dead = 1 AND failures > 0 THEN failures - 1 ELSE failures END),
+    sum(losses), sum(CASE WHEN done = 1 AND finished > started THEN finished - started ELSE 0 END)
+FROM (SELECT task.lane, task.stage, task.created, task.started, task.finished, task.failures, task.losses,
+        CASE WHEN task.state = 'ready' AND NOT task.parked AND task.due IS NULL THEN 1 ELSE 0 END AS ready,
+        CASE WHEN task.state = 'done' AND NOT task.adopted THEN 1 ELSE 0 END AS done,
+        CASE WHEN task.state = 'dead' THEN 1 ELSE 0 END AS dead
+    FROM rushes.job CROSS JOIN rushes.task
+    WHERE job.id = ANY (:ids) AND task.key BETWEEN job.number << 20 AND (job.number << 20) + 1048575) AS one
+GROUP BY lane, stage ORDER BY lane, stage;
+
 -- name: held
 -- What every worker holds.
 SELECT worker, id FROM rushes.task WHERE state = 'leased' ORDER BY worker, key;

@@ -19,6 +19,10 @@ class Reader(Protocol):
     def awake(self) -> float | None:
         """Seconds by which leases count."""
 
+    @property
+    def at(self) -> int | None:
+        """Milliseconds since 1970, for a statement; None where the database's own clock counts."""
+
     def all(self, name: str, /, **values: object) -> list[Row]:
         """All rows that a statement answers."""
 
@@ -35,10 +39,6 @@ class Transaction(Reader, Protocol):
     @property
     def wall(self) -> int:
         """Milliseconds since 1970, for people."""
-
-    @property
-    def at(self) -> int | None:
-        """The same for a statement; None where the database's own clock counts."""
 
     @property
     def now(self) -> float:

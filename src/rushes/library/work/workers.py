@@ -14,10 +14,13 @@ from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.needed_models import missing_by_stage
 from rushes.ledger.pages import all_tasks
+from rushes.library.work.metrics_endpoint import serve_metrics
 from rushes.library.work.retention import Retention
+from rushes.library.work.worker_figures import WorkerFigures
 from rushes.plan.planner import JobSpec
 from rushes.wiring.workers import worker
 from rushes.worker.drain import stop_requests
+from rushes.worker.inputs import Input
 from rushes.worker.shell import Shell
 from rushes.worker.task_filter import TaskFilter, is_due
 
@@ -166,6 +169,21 @@ class HomeWorker(_Worker):
             filter=self._filter(),
             retention=None if until_idle else self._retention.step,
         )
+        self._figures = WorkerFigures()
+        self.shell.on_input = self._figures.on_input
+
+    def show(self, on_input: Callable[[Input], None]) -> None:
+        """Tell of everything that happens in the worker's loop."""
+
+        def both(input: Input) -> None:
+            self._figures.on_input(input)
+            on_input(input)
+
+        self.shell.on_input = both
+
+    def serving_metrics(self, host: str, port: int) -> AbstractContextManager[int]:
+        """Answer at /healthz and /metrics meanwhile; gives the port. Raises Refused: it is taken."""
+        return serve_metrics(host, port, lambda: self._figures.text(self.shell.state))
 
     def run(self, on_stop: OnStop = lambda _signal: None) -> int:
         """Work until a signal comes or, if so asked, nothing is left; the exit code."""

@@ -1,15 +1,13 @@
-"""What the home stands on: workers, sums, settings, health, and metrics for Prometheus."""
+"""What the home stands on: workers, sums, settings, health."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 
-from rushes.domain.errors import RushesError
 from rushes.domain.worker import Worker
-from rushes.library import Library, SettingValue, version
+from rushes.library import SettingValue, version
 from rushes.library.access.audit import AUDIT, AuditEntry
 from rushes.library.maintenance.doctor import HINTS
 from rushes.library.search import Summary
@@ -103,53 +101,6 @@ def is_ready(library: LibraryDep) -> JSONResponse:
     status = "not ready" if away - {HINTS} else "degraded" if away else "ready"
     doc = {"status": status, "parts": said, "sandbox": library.maintenance.confinement()}
     return JSONResponse(doc, 503 if away - {HINTS} else 200)
-
-
-@health.get("/metrics", response_class=PlainTextResponse)
-def metrics(request: Request, library: LibraryDep) -> str:
-    """Figures for Prometheus; no job or video is ever a label. What a store that is away would tell is left out."""
-    lines = [*_own_lines(request), *_up_lines(library)]
-    with suppress(RushesError):
-        lines += [*_store_lines(library)]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _up_lines(library: Library) -> Iterator[str]:
-    said = {f'part="{part}"': int(word == "ok") for part, word in library.maintenance.health().items()}
-    yield from _metric("rushes_up", "gauge", "whether a part answers as it should", said)
-
-
-def _own_lines(request: Request) -> Iterator[str]:
-    state = request.app.state
-    hub, requests = state.hub.counters, state.access.requests
-    answered = {f'method="{m}",status="{s}"': n for (m, s), n in sorted(requests.items()) if m in _METHODS}
-    yield from _metric("rushes_http_requests_total", "counter", "requests answered", answered)
-    yield from _metric("rushes_streams_active", "gauge", "open event streams", {"": hub.streams})
-    yield from _metric("rushes_events_persisted_total", "counter", "events read from the ledger", {"": hub.persisted})
-    yield from _metric("rushes_events_publish_total", "counter", "events handed to streams", {"": hub.published})
-    yield from _metric("rushes_channels_overflow_total", "counter", "streams closed as too slow", {"": hub.overflows})
-
-
-def _store_lines(library: Library) -> Iterator[str]:
-    jobs = {f'state="{name}"': n for name, n in library.jobs.counts(MOST).items()}
-    yield from _metric("rushes_jobs", "gauge", f"jobs that are not over, counted up to {MOST}", jobs)
-    workers = library.jobs.workers()
-    alive = {'state="alive"': sum(w.alive for w in workers), 'state="gone"': sum(not w.alive for w in workers)}
-    yield from _metric("rushes_workers", "gauge", "workers", alive)
-    yield from _metric("rushes_tasks_leased", "gauge", "tasks at work", {"": sum(len(w.held) for w in workers)})
-    room = library.free_bytes()
-    if room is not None:
-        yield from _metric("rushes_free_bytes", "gauge", "room for results", {"": room})
-
-
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-def _metric(name: str, kind: str, help: str, values: Mapping[str, int]) -> Iterator[str]:
-    yield f"# HELP {name} {help}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in values.items():
-        yield f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
 
 
 @webhook.get("/webhook/deliveries")

@@ -1,7 +1,6 @@
 """Who is let in: which host was meant, who asks, from which page, and over which connection."""
 
 import platform
-from collections import Counter
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ from starlette.types import Scope
 
 from rushes.domain.errors import NotAllowed, StoreAway
 from rushes.library.access.accounts import LOCAL, Accounts, Caller, Settings
+from rushes.metrics import Registry
 from rushes.surfaces.http.bodies import BODY_BYTES
 from rushes.surfaces.http.cookies import SESSION, cookie_of
 from rushes.surfaces.http.problems import problem
@@ -33,7 +33,7 @@ class AccessPolicy:
     bound: str
     setup_code: str = ""  # shown in the terminal: lets the first account be made
     insecure: bool = False  # other machines may use plain HTTP
-    requests: Counter[tuple[str, int]] = field(default_factory=Counter)  # by method and status
+    metrics: Registry = field(default_factory=Registry)  # of this server
     proxies: tuple[Network, ...] = field(init=False)
     _was_open: bool = False
 

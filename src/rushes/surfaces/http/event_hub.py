@@ -14,6 +14,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
 from rushes.library.jobs import Jobs
+from rushes.metrics import Registry
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.words import ActiveJobs, active_jobs
 from rushes.telemetry import Outage
@@ -72,21 +73,12 @@ class Subscriber:
         self.news.set()
 
 
-@dataclass(slots=True)
-class Counters:
-    """What /metrics tells of streams."""
-
-    streams: int = 0
-    published: int = 0
-    overflows: int = 0
-    persisted: int = 0
-
-
 class EventHub:
     """Asks the ledger what changed, a few times a second while somebody listens, and hands it on."""
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: Jobs, metrics: Registry | None = None) -> None:
+        self._jobs, self._metrics = jobs, metrics or Registry()
+        self.streams = 0
         self._subscribers: dict[str, set[Subscriber]] = {}
         self._seen: dict[str, int] = {}  # the last event handed on, of jobs that somebody listens to
         self._guard = threading.Lock()
@@ -94,7 +86,6 @@ class EventHub:
         self._nudge = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self.counters = Counters()
         self.closing = False
         self._outage = Outage("cannot follow the ledger")
 
@@ -126,7 +117,7 @@ class EventHub:
             if job:
                 self._seen[job] = min(self._seen.get(job, last_event), last_event)
         self._nudge.set()
-        self.counters.streams += 1
+        self.streams += 1
         if self.closing:
             subscriber.close()
         return subscriber
@@ -139,7 +130,7 @@ class EventHub:
             if not subscribers:
                 self._subscribers.pop(subscriber.job, None)
                 self._seen.pop(subscriber.job, None)
-        self.counters.streams -= 1
+        self.streams -= 1
 
     def _run(self) -> None:
         cursor, pause = self._now(), LOOK_SECONDS
@@ -192,15 +183,15 @@ class EventHub:
                 self._seen[job] = seen
 
     def _hand(self, job: str, messages: Sequence[Message]) -> None:
-        self.counters.persisted += len(messages)
         if self._loop and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._deliver, job, messages)
 
     def _deliver(self, job: str, messages: Sequence[Message]) -> None:
         for subscriber in list(self._subscribers.get(job, ())):
             if not subscriber.closed:
-                self.counters.published += len(messages)
-                self.counters.overflows += not subscriber.put(messages)
+                self._metrics.add("rushes_streams_events_total", len(messages))
+                if not subscriber.put(messages):
+                    self._metrics.add("rushes_channels_overflow_total")
 
     def _close_all(self) -> None:
         for subscribers in list(self._subscribers.values()):

@@ -34,6 +34,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 REQUEST_ID = "X-Request-Id"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")  # what others may call a request
 BEHIND_TLS = {"Strict-Transport-Security": "max-age=31536000"}
 
@@ -71,6 +72,11 @@ class AccessMiddleware:
         except RushesError as e:
             return problem_of(e)
 
+    def _count(self, method: str, status: int, seconds: float) -> None:
+        method = method if method in METHODS else "other"
+        self._policy.metrics.add("rushes_http_requests_total", method=method, status=str(status))
+        self._policy.metrics.observe("rushes_http_request_seconds", seconds, method=method)
+
     def _told(self, scope: Scope, send: Send) -> Callable[[Message], Awaitable[None]]:
         begun = time.monotonic()
 
@@ -80,8 +86,9 @@ class AccessMiddleware:
                 more = BEHIND_TLS if scope["scheme"] == "https" else {}
                 for name, value in {**self._headers, **more, REQUEST_ID: request_id.get()}.items():
                     headers.setdefault(name, value)
-                self._policy.requests[scope["method"], message["status"]] += 1
-                _log_access(scope, message["status"], time.monotonic() - begun)
+                seconds = time.monotonic() - begun
+                self._count(scope["method"], message["status"], seconds)
+                _log_access(scope, message["status"], seconds)
                 await write_entry(self._policy.accounts.audit, scope, message["status"])
             await send(message)
 

@@ -19,7 +19,21 @@ from rushes.library.access.signing import Signer
 from rushes.library.idempotency import forget_requests
 from rushes.library.path_watcher import PathWatcher
 from rushes.library.webhook import Webhook
-from rushes.surfaces.api import artifacts, clips, documents, events, fleet, jobs, media, people, search, uploads, videos
+from rushes.library.work.fleet_figures import FleetWatch
+from rushes.surfaces.api import (
+    artifacts,
+    clips,
+    documents,
+    events,
+    fleet,
+    jobs,
+    media,
+    metrics,
+    people,
+    search,
+    uploads,
+    videos,
+)
 from rushes.surfaces.http import swagger
 from rushes.surfaces.http.access import AccessPolicy
 from rushes.surfaces.http.event_hub import EventHub
@@ -64,11 +78,12 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, 
     app.state.library, app.state.access, app.state.incarnation = library, access, secrets.token_hex(8)
     app.state.signer = Signer.of(library.home)
     app.state.hub, app.state.live_jobs, app.state.index_counts = (
-        EventHub(library.jobs),
+        EventHub(library.jobs, access.metrics),
         LiveJobs(library.jobs),
         IndexCounts(),
     )
     app.state.mcp = McpEndpoint(library)
+    app.state.fleet_watch = FleetWatch(library.home)
     app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
     answer_errors(app)
     _include(app)
@@ -85,7 +100,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, 
 def _include(app: FastAPI) -> None:
     for one in RESOURCES:
         app.include_router(one, prefix=API)
-    for router in (fleet.health, media.router, documents.for_programs):
+    for router in (fleet.health, metrics.router, media.router, documents.for_programs):
         app.include_router(router)
     app.router.routes.append(Route("/mcp", serve_mcp, methods=["POST"], include_in_schema=False))
     app.router.routes.extend([*swagger.routes(), *mount.ROUTES])

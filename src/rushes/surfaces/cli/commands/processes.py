@@ -44,9 +44,20 @@ _GRACE_HELP = "How long running chunks may take to finish after a stop signal."
     "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
 )
 @click.option("--drain-grace", type=click.IntRange(0), metavar="SECONDS", help=_GRACE_HELP)
+@number_option("--metrics", "Port that tells health and figures of this worker over HTTP.", 0, 65535)
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address for --metrics."
+)
 @click.option("--until-idle", is_flag=True, help="Stop when no work is left; exit 3 if some tasks failed.")
 def worker(
-    session: Session, bucket: str, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool
+    session: Session,
+    bucket: str,
+    slots: int | None,
+    lanes: Sequence[str],
+    drain_grace: int | None,
+    metrics: int | None,
+    metrics_host: str,
+    until_idle: bool,
 ) -> int:
     """Process the jobs that were added, until stopped.
 
@@ -68,8 +79,11 @@ def worker(
         session.closing.enter_context(library.watching(bucket))
     worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
     view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
-    worker.shell.on_input = view.on_input
+    worker.show(view.on_input)
     _begin(session, library, worker)
+    if metrics is not None:
+        port = session.closing.enter_context(worker.serving_metrics(metrics_host, metrics))
+        session.message("metrics", url=f"http://{_shown(metrics_host)}:{port}/metrics")
     view.start()
     try:
         code = worker.run(view.on_stop)

@@ -68,6 +68,7 @@ def show_failed(
         next=seal(request, page.cursor, FAILED),
         paged=bool(page.cursor or cursor),
         counts=library.jobs.counts(GLANCE),
+        rates=[(stage_name(rate.stage), rate) for rate in library.jobs.stage_rates()],
         workers=sum(w.alive for w in library.jobs.workers()),
     )
 

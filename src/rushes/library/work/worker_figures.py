@@ -1,0 +1,73 @@
+"""What a worker counts of itself: every outcome that has reached the ledger, sweeps, claims, hints, slots, memory."""
+
+import contextlib
+
+import psutil
+
+from rushes.domain.keys import parse_task_id
+from rushes.domain.task import LeaseStatus
+from rushes.metrics import PROCESS, Registry
+from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
+from rushes.worker.core import State
+from rushes.worker.inputs import Claimed, Hinted, Input, OutboxEntryWritten, RenewalReply, StoreUnavailable, Swept
+
+OUTCOMES = ("done", "adopted", "failed", "dead", "lost", "given_back")
+
+
+class WorkerFigures:
+    """Counts the inputs of a worker's core."""
+
+    def __init__(self, registry: Registry = PROCESS) -> None:
+        self._registry = registry
+        for outcome in OUTCOMES:  # a series that is not there yet does not alarm; every job begins with this stage
+            registry.add("rushes_tasks_total", 0, stage="probe", outcome=outcome)
+
+    def on_input(self, input: Input) -> None:
+        """Called in the worker's loop."""
+        count = self._registry.add
+        match input:
+            case OutboxEntryWritten(entry):
+                self._count_outcome(entry)
+            case Claimed(leases=leases):
+                count("rushes_claims_total", got="something" if leases else "nothing")
+            case Hinted(tasks=tasks):
+                count("rushes_hints_received_total", len(tasks))
+            case Swept():
+                count("rushes_sweeps_total")
+            case StoreUnavailable():
+                count("rushes_store_outages_total")
+            case RenewalReply(statuses):
+                for (task, _), status in statuses.items():
+                    if status is LeaseStatus.LOST:
+                        count("rushes_tasks_total", stage=parse_task_id(task)[1], outcome="lost")
+
+    def _count_outcome(self, entry: OutboxEntry) -> None:
+        count, stage = self._registry.add, entry.lease.stage
+        match entry:
+            case Complete(finish=finish):
+                count("rushes_tasks_total", stage=stage, outcome="adopted" if finish.adopted else "done")
+                if not finish.adopted:
+                    self._registry.observe("rushes_task_seconds", finish.seconds, stage=stage)
+            case Fail(delay=delay):
+                count("rushes_tasks_total", stage=stage, outcome="dead" if delay is None else "failed")
+                if delay is not None:
+                    count("rushes_task_retries_total", stage=stage)
+            case GiveBack():
+                count("rushes_tasks_total", stage=stage, outcome="given_back")
+
+    def text(self, state: State) -> str:
+        """Everything, with slots and memory as they are now."""
+        busy = sum(not held.settled for held in list(state.held.values()))
+        self._registry.set("rushes_worker_slots", busy, state="busy")
+        self._registry.set("rushes_worker_slots", max(0, state.limits.slots - busy), state="free")
+        self._registry.set("rushes_worker_memory_bytes", _memory())
+        return "".join(f"{line}\n" for line in self._registry.lines())
+
+
+def _memory() -> int:
+    """Resident bytes of this process and of all below it."""
+    me, total = psutil.Process(), 0
+    for process in (me, *me.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total
