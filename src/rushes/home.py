@@ -33,12 +33,11 @@ from rushes.plan.job_names import JobNames
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import (
     LOCAL,
-    MODEL_SETTINGS,
     Loaded,
     Settings,
     inference_of,
     models_folder,
-    own_model,
+    own_models,
     uses_stub,
 )
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
@@ -227,8 +226,8 @@ class Home:
         """The weights on this machine."""
         from rushes.engines.models.store import ModelStore  # noqa: PLC0415 - most commands use no model
 
-        own = [own_model(self.settings, c) for c in MODEL_SETTINGS]
-        return ModelStore(models_folder(self.settings), paths=[Path(path) for path in own if path])
+        paths = [Path(path) for _, path in own_models(self.settings)]
+        return ModelStore(models_folder(self.settings), paths=paths)
 
     @property
     def slots(self) -> int:

@@ -109,7 +109,11 @@ class Settings:
     max_pixels: int = _field("larger pictures are refused", 36_000_000)
     max_hours: int = _field("longer videos are refused", 24)
     models: str = _field("folder of the models (empty = the user's cache)", "", "MODEL_CACHE_DIR")
-    speech_model: str = _field("a CTranslate2 Whisper folder (or hub id) to use instead of the profile's model", "")
+    speech_model: str = _field(
+        "a Whisper model to use instead of the profile's: a CTranslate2 folder, a hub id, a name of rushes models ls; "
+        "or by profile: fast=... balanced=... high_quality=... (the other models can be given so, too)",
+        "",
+    )
     text_model: str = _field("a folder with det.onnx and rec.onnx to use instead, or tesseract if it is installed", "")
     objects_model: str = _field("a folder with an EfficientDet-Lite model.tflite to use instead", "")
     faces_model: str = _field("a folder with yunet.onnx and sface.onnx to use instead", "")
@@ -256,9 +260,27 @@ def models_folder(settings: Settings) -> Path:
 MODEL_SETTINGS = ("speech", "text", "objects", "faces", "places", "depth")
 
 
-def own_model(settings: Settings, capability: str) -> str:
+_BY_PROFILE = re.compile(rf"(?:{'|'.join(_PROFILES)})=\S+")
+
+
+def own_model(settings: Settings, capability: str, profile: str) -> str:
     """What was configured to answer instead of the profile's model; empty if nothing was."""
-    return str(getattr(settings, f"{capability}_model", ""))
+    found = _by_profile(str(getattr(settings, f"{capability}_model", "")))
+    return found.get(profile, found.get("", ""))
+
+
+def own_models(settings: Settings) -> list[tuple[str, str]]:
+    """All models that were configured, each with its capability."""
+    found = ((c, model) for c in MODEL_SETTINGS for model in _by_profile(str(getattr(settings, f"{c}_model"))).values())
+    return list(dict.fromkeys((c, model) for c, model in found if model))
+
+
+def _by_profile(said: str) -> Mapping[str, str]:
+    """A model for some profiles, as `fast=... balanced=...`, or one for all."""
+    parts = said.split()
+    if parts and all(_BY_PROFILE.fullmatch(part) for part in parts):
+        return dict(part.split("=", 1) for part in parts)
+    return {"": said}
 
 
 LOCAL, STUB, HTTP, SAGEMAKER = "local", "stub", "http", "sagemaker"

@@ -73,7 +73,7 @@ def _hear(engine: Engine, what: str, call: JSON, parts: Sequence[bytes]) -> Ask:
 
 
 def _depth(engine: Engine, call: JSON, pictures: Pictures) -> Ask:
-    model, inverse = str(call["model"]), bool(call["inverse"])
+    model, inverse = str(call["model"]), None if call["inverse"] is None else bool(call["inverse"])
 
     def ask() -> bytes:
         maps = engine.inverse_depth(model, pictures, inverse=inverse)

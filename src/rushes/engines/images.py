@@ -1,5 +1,7 @@
 """Pictures as models take them: decoded, resized and cropped to the same numbers on every machine; boxes likewise."""
 
+from collections.abc import Sequence
+
 import av
 import numpy as np
 import simplejpeg
@@ -13,8 +15,8 @@ Boxes = NDArray[np.float64]  # n x (left, top, right, bottom)
 Points = NDArray[np.float64]  # n x (x, y), in pixels
 Floats = NDArray[np.float32]
 MAX_PIXELS = 36_000_000
-IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
-IMAGENET_STD = np.array([0.229, 0.224, 0.225], np.float32)
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
 _BILINEAR = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
 
 
@@ -66,10 +68,9 @@ def resize(picture: Picture, width: int, height: int) -> Picture:
     return small.to_ndarray().astype(np.uint8, copy=False)
 
 
-def nchw(picture: Picture, *, normalised: bool) -> Floats:
-    """A batch of one, RGB planes from 0 to 1, or normalised as for ImageNet."""
-    values = picture / np.float32(255)
-    values = (values - IMAGENET_MEAN) / IMAGENET_STD if normalised else values
+def nchw(picture: Picture, mean: Sequence[float] = IMAGENET_MEAN, std: Sequence[float] = IMAGENET_STD) -> Floats:
+    """A batch of one: RGB planes from 0 to 1, normalised."""
+    values = (picture / np.float32(255) - np.asarray(mean, np.float32)) / np.asarray(std, np.float32)
     return np.asarray(values.transpose(2, 0, 1)[None], np.float32)
 
 

@@ -71,7 +71,7 @@ class LocalEngine:
         """The likeliest scene classes with their probabilities, likeliest first."""
         return self._each("nets.places", "PlaceClassifier", model, "classify", pictures, most)
 
-    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool) -> list[NDArray[np.float32]]:
+    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool | None) -> list[NDArray[np.float32]]:
         """A map of inverse depth."""
         return self._each("nets.depth", "DepthNet", model, "inverse_depth", pictures, inverse=inverse)
 

@@ -127,8 +127,8 @@ class Engine(SpeechEngine, Protocol):
     def classify_place(self, model: str, pictures: Pictures, most: int) -> list[Sequence[tuple[str, float]]]:
         """The `most` likeliest scene classes with their probabilities, likeliest first."""
 
-    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool) -> list[NDArray[np.float32]]:
-        """A map of inverse depth in the size of the net; `inverse`: the net gives inverse depth already."""
+    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool | None) -> list[NDArray[np.float32]]:
+        """A map of inverse depth in the size of the net; `inverse`: the net gives it already (None: it says)."""
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding of length one for each sentence."""

@@ -73,7 +73,7 @@ class RemoteEngine:
         found = self._look("detect", pictures, what="places", model=model, most=most)
         return [[(str(label), float(share)) for label, share in some] for some in found]
 
-    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool) -> list[NDArray[np.float32]]:
+    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool | None) -> list[NDArray[np.float32]]:
         """A map of inverse depth."""
         shapes, parts = pack_pictures(pictures)
         doc, maps = self._ask("depth", {"model": model, "inverse": inverse, "shapes": shapes}, parts)

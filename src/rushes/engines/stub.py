@@ -64,7 +64,7 @@ class StubEngine:
         """A scene class for every picture that is not plain."""
         return [[(word, 0.9) for word in _words_in(picture)] for picture in map(pixels, pictures)]
 
-    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool) -> list[NDArray[np.float32]]:
+    def inverse_depth(self, model: str, pictures: Pictures, *, inverse: bool | None) -> list[NDArray[np.float32]]:
         """Bright and low parts are near."""
         return [_depth(picture) for picture in map(pixels, pictures)]
 

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rushes.domain.job import Job
+from rushes.domain.redaction import redact_address
 from rushes.engines.models.manifest import TESSERACT, Model
 from rushes.engines.models.speech import speech_model, speech_models
 from rushes.home import Home
 from rushes.jobs.why import Reason, WaitReason
 from rushes.plan.planner import JobSpec
-from rushes.settings import LOCAL, inference_of, own_model
+from rushes.settings import LOCAL, SAGEMAKER, inference_of, own_model
 
 
 def model_question(home: Home, capability: str, profile: str) -> str:
@@ -19,7 +20,9 @@ def model_question(home: Home, capability: str, profile: str) -> str:
         Refused: there is no such profile.
         ModelMissing: the configured path holds no model.
     """
-    own = own_model(home.settings, capability)
+    own = own_model(home.settings, capability, profile)
+    if own in home.models.known:
+        return home.models.known[own].name
     if capability == "speech":
         return speech_model(profile, home.models, own)
     if own:
@@ -29,10 +32,23 @@ def model_question(home: Home, capability: str, profile: str) -> str:
 
 def required_models(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
     """The models of the manifest that answer for a capability."""
-    own = own_model(home.settings, capability)
+    own = own_model(home.settings, capability, profile)
+    if own in home.models.known:
+        return (home.models.known[own],)
     if capability == "speech":
         return speech_models(profile, home.models, own)
     return () if own else _of_profile(home, capability, profile)
+
+
+def where_models_run(home: Home) -> Mapping[str, str]:
+    """By capability, where its models run: local, stub, or the addresses of services and names of endpoints."""
+    found: dict[str, dict[str, None]] = {}
+    for stage, spec in home.specs.items():
+        kind, places = inference_of(home.settings, stage)
+        for capability in spec.models:
+            far = ", ".join(map(redact_address, places))
+            found.setdefault(capability, {})[f"{kind}:{far}" if kind == SAGEMAKER else far or kind] = None
+    return {capability: ", ".join(sorted(places)) for capability, places in found.items()}
 
 
 def missing_by_stage(

@@ -5,7 +5,7 @@ The command line is a thin layer over it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
@@ -290,13 +290,24 @@ class Library:
         """The weights on this machine."""
         return self.home.models
 
-    def bench_models(self, names: Sequence[str] = ()) -> list[ModelSpeed]:
-        """How long each model that is here (or is named) takes on this machine."""
-        from rushes.engines.models.benchmark import benchmark
+    def bench_models(self, names: Sequence[str] = (), device: str = "") -> list[ModelSpeed]:
+        """How long each model that is here (or is named) takes on each device of this machine, or on one of them.
 
-        engine = self.home.stores.engine("")
+        Raises:
+            Refused: there is no such device.
+        """
+        from rushes.engines.models.benchmark import benchmark
+        from rushes.wiring.engines import engines_by_device
+
         here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
-        return [timing for model in here if (timing := benchmark(engine, model))]
+        engines = engines_by_device(self.settings, device)
+        return [timing for m in here for name, engine in engines.items() if (timing := benchmark(engine, m, name))]
+
+    def where_models_run(self) -> Mapping[str, str]:
+        """Where the models of each capability run, as the settings say."""
+        from rushes.jobs.needed_models import where_models_run
+
+        return where_models_run(self.home)
 
     # Looking
     def search(

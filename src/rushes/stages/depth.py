@@ -24,7 +24,7 @@ class Depth:
         Scope.CHUNK,
         ("depth",),
         needs=("probe", "develop.frames"),
-        options={"output": "auto"},  # what the model's numbers are: depth, inverse, or known by its name
+        options={"output": "auto"},  # what the model's numbers are: depth, inverse, or as the model says
         models=("depth",),
         intermediate=("depth",),
     )
@@ -37,7 +37,7 @@ class Depth:
             return
         index, out = PackIndex.from_json(pack.json("frames.json")), work.temporary(".bin")
         model = work.models["depth"]
-        inverse = gives_inverse(model, str(work.options["output"]))
+        inverse = gives_inverse(str(work.options["output"]))
         writer = DepthWriter(out, index.base, (index.width, index.height))
         with pack.open("frames.pack") as file:
 

@@ -88,7 +88,7 @@ def _rendered(
 ) -> tuple[Picture, Grade]:
     model, file = work.models["depth"], work.temporary(".bin")
     writer = DepthWriter(file, track.base, view.eye)
-    inverse = gives_inverse(model, str(work.options["output"]))
+    inverse = gives_inverse(str(work.options["output"]))
     (near,) = work.engine.inverse_depth(model, [RgbScaler(track, view.eye).scale(frame)], inverse=inverse)
     writer.add(pts, near)
     index = writer.finish()

@@ -4,27 +4,22 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
+from rushes.engines.devices import CPU, CUDA, choose_device, gpus
 from rushes.engines.http import InferenceServices
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Engine
 from rushes.settings import (
     HTTP,
     LOCAL,
-    MODEL_SETTINGS,
     SAGEMAKER,
     STUB,
     Settings,
     inference_of,
     models_folder,
-    own_model,
+    own_models,
 )
 
 _THREADS = 2
-
-
-def own_models(s: Settings) -> list[str]:
-    """The models that were configured instead of a profile's."""
-    return [path for capability in MODEL_SETTINGS if (path := own_model(s, capability))]
 
 
 def open_engine(s: Settings, stage: str) -> Engine:
@@ -68,8 +63,22 @@ def service_engine(s: Settings, threads: int, device: str) -> tuple[ModelStore, 
     return store, LocalEngine(store, threads, idle_seconds=0, device=device)
 
 
+def engines_by_device(s: Settings, wanted: str = "") -> Mapping[str, Engine]:
+    """The engines that answer here: of a service, or by the devices of this machine, all unless one is wanted.
+
+    Raises:
+        Refused: there is no such device.
+    """
+    kind, _ = inference_of(s, "")
+    if kind in (HTTP, STUB):
+        return {kind: open_engine(s, "")}
+    there = gpus()
+    devices = [choose_device(wanted, there)] if wanted else [CPU, *(f"{CUDA}:{gpu.index}" for gpu in there)]
+    return {device: service_engine(s, _THREADS, device)[1] for device in devices}
+
+
 def _store(s: Settings) -> ModelStore:
-    return ModelStore(models_folder(s), paths=[Path(path) for path in own_models(s)])
+    return ModelStore(models_folder(s), paths=[Path(path) for _, path in own_models(s)])
 
 
 def worker_engine(s: Settings, stage: str) -> str:

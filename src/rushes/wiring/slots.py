@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rushes.engines.models.manifest import TESSERACT
 from rushes.home import Home, version
-from rushes.settings import Settings, models_folder
-from rushes.wiring.engines import own_models, worker_engine
+from rushes.settings import Settings, models_folder, own_models
+from rushes.wiring.engines import worker_engine
 from rushes.wiring.stage_services import StageServices
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.child import ChildDeps
@@ -47,7 +47,8 @@ class SlotSettings:
 def slot_process(home: Home, threads: int) -> ChildDeps:
     """How slots of this home are started."""
     s = home.settings
-    told = SlotSettings(str(models_folder(s)), own_models(s), threads, s.log_level, confinement_of(s))
+    own = [path for _, path in own_models(s)]
+    told = SlotSettings(str(models_folder(s)), own, threads, s.log_level, confinement_of(s))
     services = StageServices(s)
     deps = AttemptDeps(home.blobs, home.original, version(), lambda stage: worker_engine(s, stage))
     return ChildDeps(
@@ -69,7 +70,7 @@ def film_process(s: Settings, scratch: Path) -> tuple[list[str], Mapping[str, st
 def confinement_of(s: Settings) -> Confinement:
     """What a slot may have."""
     tesseract = [found] if (found := shutil.which(TESSERACT)) else []  # a request may ask for it
-    read = [str(models_folder(s)), *(path for path in own_models(s) if Path(path).is_absolute())]
+    read = [str(models_folder(s)), *(path for _, path in own_models(s) if Path(path).is_absolute())]
     return Confinement(
         mode=s.sandbox,
         read=[*read, _TESSERACT_DATA] if tesseract else read,

@@ -30,6 +30,23 @@ def test_a_folder_is_asked_instead_of_the_profiles_model(tmp_path: Path, monkeyp
     assert [m.id for m in required_models(here, "text", "high_quality")] == ["ppocr-v6-small"]
 
 
+def test_each_profile_may_have_a_model_of_its_own_by_path_or_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = home(tmp_path, monkeypatch, "speech", "fast=whisper-base high_quality=anna/whisper-small")
+    assert model_question(here, "speech", "fast") == here.models.known["whisper-base"].name
+    assert [m.id for m in required_models(here, "speech", "fast")] == ["whisper-base"]
+    assert model_question(here, "speech", "balanced").startswith("whisper-base@")
+    with pytest.raises(ModelMissing, match="anna/whisper-small"):
+        model_question(here, "speech", "high_quality")
+    places = str(MEDIA / "three_places")
+    monkeypatch.setenv("RUSHES_PLACES_MODEL", f"balanced={places}")
+    other = open_home(tmp_path / "home")
+    assert model_question(other, "places", "balanced").startswith("three_places@")
+    assert model_question(other, "places", "fast").startswith("efficientnet-lite0@")
+    assert other.models.find(model_question(other, "places", "balanced")) == MEDIA / "three_places"
+
+
 def test_tesseract_is_asked_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = home(tmp_path, monkeypatch, "text", "tesseract")
     assert model_question(here, "text", "balanced") == "tesseract"

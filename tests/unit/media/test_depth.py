@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rushes.domain.errors import NeverWorks
+from rushes.domain.errors import ModelMissing, NeverWorks
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.models.vision import gives_inverse
@@ -23,6 +23,7 @@ from rushes.media.stereo.depth import (
     read_map,
     weighted_quantile,
 )
+from tests import tiny_onnx
 from tests.unit.vision_films import photo
 
 TENTH = Fraction(1, 10)
@@ -43,11 +44,57 @@ def test_the_shipped_net_finds_the_body_below_nearer_than_what_is_above(tmp_path
     engine.unload()
 
 
-def test_a_net_of_ones_own_gives_inverse_depth_unless_somebody_says_otherwise() -> None:
-    said = [("fastdepth@6275c23f", "auto"), ("midas@1", "auto"), ("zoe@2", "depth"), ("zoe@2", "inverse")]
-    assert [gives_inverse(*one) for one in said] == [False, True, False, True]
+def own_net(folder: Path, **files: str) -> tuple[LocalEngine, str]:
+    """A net of any input size whose output is the mean of its three input planes, and what lies beside it."""
+    folder.mkdir(parents=True)
+    mean = tiny_onnx.node("ReduceMean", ["picture"], "depth", axes=[1], keepdims=0)
+    tiny_onnx.write(folder / "net.onnx", [mean], ("picture", tiny_onnx.FLOAT, [1, 3, "height", "width"]), "depth")
+    for name, text in files.items():
+        (folder / name.replace("_dot_", ".")).write_text(text)
+    return LocalEngine(ModelStore(folder.parent / "models", paths=[folder])), str(folder)
+
+
+GREY = np.full((90, 160, 3), 51, np.uint8)  # 0.2
+IMAGENET = float(np.mean((0.2 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])))
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "value"),
+    [
+        ({}, (518, 518), IMAGENET),
+        ({"depth_dot_toml": "size = [64, 32]"}, (32, 64), IMAGENET),
+        ({"depth_dot_toml": "mean = [0, 0, 0]\nstd = [0.5, 0.5, 0.5]"}, (518, 518), 0.4),
+        ({"depth_dot_toml": 'output = "depth"\nmean = [0, 0, 0]\nstd = [1, 1, 1]'}, (518, 518), 5.0),
+        ({"preprocessor_config_dot_json": '{"size": {"width": 28, "height": 14}}'}, (14, 28), IMAGENET),
+        ({"preprocessor_config_dot_json": '{"do_normalize": false}'}, (518, 518), 0.2),
+        ({"preprocessor_config_dot_json": '{"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}'}, (518, 518), 0.2),
+    ],
+)
+def test_a_net_of_ones_own_is_used_as_the_file_beside_it_says(
+    tmp_path: Path, files: dict[str, str], size: tuple[int, int], value: float
+) -> None:
+    engine, net = own_net(tmp_path / "net", **files)
+    (near,) = engine.inverse_depth(net, [GREY], inverse=None)
+    assert near.shape == size
+    assert np.allclose(near, value, atol=0.01)
+
+
+def test_who_asks_may_say_otherwise_and_a_description_is_part_of_the_models_name(tmp_path: Path) -> None:
+    engine, net = own_net(tmp_path / "net", depth_dot_toml="mean = [0, 0, 0]\nstd = [1, 1, 1]")
+    (near,) = engine.inverse_depth(net, [GREY], inverse=gives_inverse("depth"))
+    assert np.allclose(near, 5.0, atol=0.05)
+    before = engine._store.name_of(Path(net))
+    (Path(net) / "depth.toml").write_text("size = [64, 32]")
+    assert engine._store.name_of(Path(net)) != before
     with pytest.raises(NeverWorks):
-        gives_inverse("midas", "sideways")
+        gives_inverse("sideways")
+
+
+@pytest.mark.parametrize("text", ["size = 5", 'output = "sideways"', "std = [0, 1, 1]", "depths = 3", "[[["])
+def test_a_description_that_cannot_be_understood_is_told_of(tmp_path: Path, text: str) -> None:
+    engine, net = own_net(tmp_path / "net", depth_dot_toml=text)
+    with pytest.raises(ModelMissing, match="the description of the model net cannot be understood"):
+        engine.inverse_depth(net, [GREY], inverse=None)
 
 
 def test_maps_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from rushes.domain.errors import RegistryAway
 from rushes.domain.task import Failure
+from rushes.engines.devices import Gpu
 from rushes.engines.models import fetch
 from rushes.library import Library
 from rushes.surfaces.cli.main import main
@@ -202,4 +203,19 @@ def test_models_are_listed_and_verified_without_being_here(
     listed = [json.loads(row) for row in rushes("models", "ls", "--json").stdout.splitlines()]
     assert listed
     assert not any(m["present"] for m in listed)
+    assert {m["runs"] for m in listed} == {"local"}
     assert rushes("models", "verify").exit_code == 0
+    monkeypatch.setenv("RUSHES_STAGE_INFERENCE", "transcribe=http://gpu:8001 depth=sagemaker:films")
+    runs = {m["capability"]: m["runs"] for m in map(json.loads, rushes("models", "ls", "--json").stdout.splitlines())}
+    assert (runs["speech"], runs["depth"], runs["text"]) == ("http://gpu:8001", "local, sagemaker:films", "local")
+
+
+def test_models_are_timed_on_each_device(rushes: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rushes("models", "pull", "fastdepth").exit_code == 0
+    card = Gpu(0, "a card", 8000, 0)  # ONNX Runtime here has no CUDA and falls back to the processor
+    monkeypatch.setattr("rushes.wiring.engines.gpus", lambda: (card,))
+    timed = json.loads(rushes("models", "bench", "fastdepth", "--json").stdout)
+    assert [(row["model"], row["device"]) for row in timed] == [("fastdepth", "cpu"), ("fastdepth", "cuda:0")]
+    assert all(row["seconds"] > 0 for row in timed)
+    assert "cpu" in rushes("models", "bench", "fastdepth", "--device", "cpu").stdout
+    assert rushes("models", "bench", "--device", "cuda:7").exit_code == 2

@@ -14,19 +14,20 @@ _SECONDS = 10
 CAPABILITIES = ("speech", "text", "objects", "faces", "places", "depth", "sentences")
 
 
-def benchmark(engine: Engine, model: Model) -> ModelSpeed | None:
+def benchmark(engine: Engine, model: Model, device: str = "") -> ModelSpeed | None:
     """Run a model a few times; None where there is no benchmark for its capability."""
     if model.capability not in CAPABILITIES:
         return None
     subject, run = trial_call(engine, model.capability, model.id)
     before = engine.loading
     run()
-    loading, taken = engine.loading - before, []
+    loading, cpu, wall = engine.loading - before, [], []
     for _ in range(_REPEATS):
-        begun = time.process_time()
+        begun, began = time.process_time(), time.monotonic()
         run()
-        taken.append(time.process_time() - begun)
-    return ModelSpeed(model.id, subject, round(min(taken), 4), round(loading, 2))
+        cpu.append(time.process_time() - begun)
+        wall.append(time.monotonic() - began)
+    return ModelSpeed(model.id, subject, device, round(min(cpu), 4), round(min(wall), 4), round(loading, 2))
 
 
 def trial_call(engine: Engine, capability: str, model: str) -> tuple[str, Callable[[], object]]:
@@ -38,7 +39,7 @@ def trial_call(engine: Engine, capability: str, model: str) -> tuple[str, Callab
         "objects": (frame, lambda: engine.detect_objects(model, [picture], 0.4)),
         "faces": (frame, lambda: engine.detect_faces(model, [picture], 0.7, 960)),
         "places": (frame, lambda: engine.classify_place(model, [picture], 5)),
-        "depth": (frame, lambda: engine.inverse_depth(model, [picture], inverse=False)),
+        "depth": (frame, lambda: engine.inverse_depth(model, [picture], inverse=None)),
         "sentences": ("a sentence", lambda: engine.embed(model, ["it was the best of times"])),
     }
     return calls[capability]

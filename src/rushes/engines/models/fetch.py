@@ -16,7 +16,7 @@ from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.engines.models.manifest import FilePart
 
 _BLOCK = 1 << 20
-_WANTED = ["*.json", "*.txt", "model.bin", "*.onnx", "*.tflite", "*.safetensors"]
+_WANTED = ["*.json", "*.toml", "*.txt", "model.bin", "*.onnx", "*.tflite", "*.safetensors"]
 _ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 

@@ -11,6 +11,7 @@ _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".ckpt"}
 _WHISPER_MAGIC = b"WhisperSpec\0"
 _MAGIC = {".onnx": (0, b"\x08"), ".tflite": (4, b"TFL3"), ".safetensors": (8, b"{")}
 _HINT = "Give a folder with .onnx, .tflite or .safetensors files, or a Whisper model in CTranslate2 form."
+DEPTH_DESCRIPTION, HUB_DESCRIPTION = "depth.toml", "preprocessor_config.json"  # what a net expects, beside it
 
 
 def _check_whisper(folder: Path) -> Path:
@@ -44,6 +45,12 @@ def check_folder(folder: Path) -> Path:
             if f.read(at + len(magic))[at:] != magic:
                 raise ModelMissing(f"{folder.name}/{file.name} does not have the format that its name says", _HINT)
     return folder
+
+
+def parts(folder: Path) -> list[Path]:
+    """The files that its answers depend on: the weights, and what tells how they are used."""
+    told = [folder / name for name in (DEPTH_DESCRIPTION, HUB_DESCRIPTION) if (folder / name).is_file()]
+    return [*weights(folder), *(told[:1] if any(folder.glob("*.onnx")) else [])]
 
 
 def weights(folder: Path) -> list[Path]:

@@ -20,11 +20,13 @@ OnProgress = Callable[[str, int, int], None]  # model id, bytes done, bytes in a
 
 @dataclass(frozen=True, slots=True)
 class ModelSpeed:
-    """How fast a model is here: the least processor time of a few answers, and how long loading took."""
+    """How fast a model is here: the least time of a few answers, and how long loading took."""
 
     model: str
     subject: str  # what one answer is about
+    device: str  # that it ran on
     cpu_seconds: float
+    seconds: float  # of waiting
     loading: float
 
 
@@ -110,7 +112,7 @@ class ModelStore:
 
     def name_of(self, path: Path) -> str:
         """`folder@hash` of a model given by path, as result keys use it. Raises ModelMissing."""
-        hashes = [_remembered_hash(file, self.folder) for file in formats.weights(formats.check_folder(path))]
+        hashes = [_remembered_hash(file, self.folder) for file in formats.parts(formats.check_folder(path))]
         joined = hashlib.sha256("".join(hashes).encode()).hexdigest()
         return versioned_name(path.name, hashes[0] if len(hashes) == 1 else joined)
 

@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from rushes.domain.errors import NeverWorks
 
-_METRES = "fastdepth"  # the only one of the manifest; others mostly give inverse depth
 MEANINGS = ("auto", "depth", "inverse")
 # Clear faces of one person have a cosine of 0.63 and more, of two people 0.33 and less (benchmarks/faces.py).
 SAME_PERSON = 0.48
@@ -19,11 +18,11 @@ _SIDES = {
 }
 
 
-def gives_inverse(model: str, meaning: str) -> bool:
-    """Whether this net gives inverse depth. Raises NeverWorks if `meaning` is none of MEANINGS."""
+def gives_inverse(meaning: str) -> bool | None:
+    """Whether a net gives inverse depth; None: it says so itself. Raises NeverWorks: `meaning` is none of MEANINGS."""
     if meaning not in MEANINGS:
         raise NeverWorks(f"unknown depth output {meaning!r}", f"Choose from: {', '.join(MEANINGS)}")
-    return meaning == "inverse" or (meaning == "auto" and not model.startswith(_METRES))
+    return None if meaning == "auto" else meaning == "inverse"
 
 
 def pack_embeddings(embeddings: NDArray[np.floating]) -> bytes:

@@ -51,7 +51,7 @@ class _Places365:
         self.labels = [_plain(line) for line in lines if line.strip()]
 
     def probabilities(self, picture: Picture) -> Floats:
-        scores = self._net.run(nchw(resize(picture, _SIDE, _SIDE), normalised=True))[0][0]
+        scores = self._net.run(nchw(resize(picture, _SIDE, _SIDE)))[0][0]
         power = np.exp(scores - scores.max())
         return np.asarray(power / power.sum(), np.float32)
 

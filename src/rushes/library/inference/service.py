@@ -14,7 +14,7 @@ from rushes.engines.devices import choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
 from rushes.library.inference.gate import Cancelled, Check, Gate, Queue
-from rushes.settings import MODEL_SETTINGS, Settings, own_model
+from rushes.settings import Settings, own_models
 from rushes.telemetry import log
 from rushes.wiring.engines import service_engine
 
@@ -77,14 +77,15 @@ class InferenceService:
         for gpu in self._gpus:
             log.info("GPU %d: %s, %d MB", gpu.index, gpu.name, gpu.memory)
         log.info("models run on %s", self.device)
+        own = own_models(self._settings)
         ids = [id.strip() for id in self._settings.ml_models.split(",") if id.strip()] or list(self._store.known)
+        ids = list(dict.fromkeys([*ids, *(model for _, model in own if model in self._store.known)]))
         self._store.pull([id for id in ids if id in self._store.known])
         known = [(self._store.known[id].capability, id) for id in ids if id in self._store.known]
         if unknown := ", ".join(id for id in ids if id not in self._store.known):
             raise Refused(f"ml_models names unknown models: {unknown}", f"Known are: {', '.join(self._store.known)}.")
-        own = [(c, model) for c in MODEL_SETTINGS if (model := own_model(self._settings, c))]
-        self._own = {model: capability for capability, model in own}
-        for capability, model in (*known, *own):
+        self._own = {model: capability for capability, model in own if model not in self._store.known}
+        for capability, model in (*known, *((capability, model) for model, capability in self._own.items())):
             self._try(capability, model)
         log.info("%d models are loaded", len(self._loaded))
 

@@ -1,6 +1,7 @@
 """Errors as programs read them: RFC 9457 problem documents, made from our error tree, each with a hint."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -63,45 +64,52 @@ def problem(
     return JSONResponse(body, status, said, media_type=TYPE)
 
 
-def status_of(error: RushesError) -> int:
+def status_of(error: RushesError, statuses: Mapping[type[RushesError], int] = STATUS) -> int:
     """The HTTP status that an error of ours means."""
-    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    return next((status for kind, status in statuses.items() if isinstance(error, kind)), 500)
 
 
-def answer_errors(app: FastAPI) -> None:
-    """Whatever goes wrong is answered as a problem."""
-    app.add_exception_handler(RushesError, _ours)
+def answer_errors(
+    app: FastAPI,
+    statuses: Mapping[type[RushesError], int] = STATUS,
+    hints: Mapping[str, str] = HINTS,
+    invalid: int = 422,
+) -> None:
+    """Whatever goes wrong is answered as a problem; `invalid` is the status of a request that is not understood."""
+
+    async def ours(_request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RushesError)
+        if status_of(error, statuses) == 500:
+            log.error("%s", error, exc_info=error)
+        return problem_of(error, statuses, hints)
+
+    app.add_exception_handler(RushesError, ours)
     app.add_exception_handler(Conflict, _conflict)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(RequestValidationError, partial(_invalid, status=invalid))
     app.add_exception_handler(HTTPException, _plain)
     app.add_exception_handler(Exception, _bug)
 
 
-async def _ours(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RushesError)
-    if status_of(error) == 500:
-        log.error("%s", error, exc_info=error)
-    return problem_of(error)
-
-
-def problem_of(error: RushesError) -> JSONResponse:
+def problem_of(
+    error: RushesError, statuses: Mapping[type[RushesError], int] = STATUS, hints: Mapping[str, str] = HINTS
+) -> JSONResponse:
     """The problem document of an error of ours."""
-    hint = HINTS.get(error.what, error.advice) if isinstance(error, NotFound) else error.advice
+    hint = hints.get(error.what, error.advice) if isinstance(error, NotFound) else error.advice
     wait = getattr(error, "retry_after", 0)
     said = {"Retry-After": str(wait)} if wait else None
-    return problem(status_of(error), str(error), hint, type(error).__name__, said)
+    return problem(status_of(error, statuses), str(error), hint, type(error).__name__, said)
 
 
 async def _conflict(_request: Request, error: Exception) -> JSONResponse:
     return problem(409, str(error), "Read it again, then retry.", "Conflict")
 
 
-async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+async def _invalid(_request: Request, error: Exception, status: int) -> JSONResponse:
     """What was sent is not sent back: it may be a secret, or no text at all."""
     assert isinstance(error, RequestValidationError)
     told = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
     faults = [{"at": clean_text(at), "message": clean_text(message)} for at, message in told]
-    return problem(422, "the request is not what this expects", "See /openapi.json.", "Invalid", errors=faults[:20])
+    return problem(status, "the request is not what this expects", "See /openapi.json.", "Invalid", errors=faults[:20])
 
 
 async def _plain(_request: Request, error: Exception) -> JSONResponse:

@@ -63,11 +63,20 @@ def audit(session: Session, since: str, limit: int) -> None:
 
 @command("ls", "rushes models ls", "rushes models ls --json")
 def ls(session: Session) -> None:
-    """List the known models, and which are on this machine."""
-    kept = open_library(session, create=True).models.ls()
-    session.rows("model", [_doc(k) for k in kept])
-    columns = [Column("model"), Column("for"), Column("size", right=True), Column("licence"), Column("")]
-    session.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])
+    """List the known models, which are on this machine, and where they run."""
+    library = open_library(session, create=True)
+    kept, where = library.models.ls(), library.where_models_run()
+    session.rows("model", [{**_doc(k), "runs": where.get(k.model.capability, "local")} for k in kept])
+    columns = [
+        Column("model"),
+        Column("for"),
+        Column("size", right=True),
+        Column("licence"),
+        Column(""),
+        Column("runs"),
+    ]
+    rows = [[*_row(k), where.get(k.model.capability, "local"), (k.model.about, DONE)] for k in kept]
+    session.table([*columns, Column("about", wide=True)], rows)
     if not all(k.present for k in kept):
         session.remark(("download the missing ones with: rushes models pull", DONE))
 
@@ -106,22 +115,26 @@ def verify(session: Session) -> int:
     return int(bool(damages))
 
 
-@command("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
+@command("bench", "rushes models bench", "rushes models bench ppocr-v6-small --device cpu")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
-def benchmark(session: Session, names: Sequence[str]) -> None:
-    """Say how long each model takes here.
+@text_option("--device", "DEVICE", "Only on this one: cpu, cuda or cuda:N.")
+def benchmark(session: Session, names: Sequence[str], device: str) -> None:
+    """Say how long each model takes here, on each device.
 
     Runs the models that are here, all unless named, on a generated picture or sound.
     """
-    paces = open_library(session, create=True).bench_models(names)
+    paces = open_library(session, create=True).bench_models(names, device)
     session.document(paces)
-    columns = [Column("model"), Column("asked about"), Column("CPU s", right=True), Column("loading s", right=True)]
-    session.table(columns, [[p.model, p.subject, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
+    numbers = [Column(name, right=True) for name in ("seconds", "CPU s", "loading s")]
+    rows = [
+        [p.model, p.subject, p.device, f"{p.seconds:.3f}", f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces
+    ]
+    session.table([Column("model"), Column("asked about"), Column("device"), *numbers], rows)
 
 
 def _row(kept: ModelStatus) -> list[Part]:
     m, here = kept.model, ("present", DONE) if kept.present else "missing"
-    return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
+    return [m.id, m.capability, size(m.size), m.licence, here]
 
 
 def _doc(kept: ModelStatus) -> dict[str, object]:
