@@ -41,6 +41,7 @@ from rushes.settings import (
     uses_stub,
 )
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
+from rushes.tracing import traced
 from rushes.transport.port import Describe, Transport
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class Home:
     @cached_property
     def ledger(self) -> Ledger:
         """Jobs, tasks, leases, results, events."""
-        return self.stores.ledger()
+        return traced(self.stores.ledger(), "ledger")
 
     @cached_property
     def records(self) -> Records:
@@ -195,7 +196,7 @@ class Home:
     @cached_property
     def index(self) -> Index:
         """The projection for readers."""
-        return self.stores.index()
+        return traced(self.stores.index(), "index")
 
     @cached_property
     def semantic(self) -> SemanticIndex:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rushes.domain.errors import NeverWorks
-from rushes.domain.keys import JSON
+from rushes.domain.keys import JSON, canonical
 from rushes.domain.result import Result
 from rushes.domain.span import Span
 
@@ -179,6 +179,16 @@ def parse_spec(text: str, names: Iterable[str] = ()) -> dict[str, JSON]:
     if missing or not all(isinstance(key, str) for key in keys):
         raise NeverWorks(f"the spec of the task lacks {', '.join(missing) or 'keys of results'}", hint)
     return spec
+
+
+def with_trace(spec: str, trace: str) -> str:
+    """The same spec with the trace context (W3C) of its job; it is no part of any question."""
+    return canonical({**json.loads(spec), "trace": trace}).decode("ascii") if trace else spec
+
+
+def trace_of(spec: str) -> str:
+    """The trace context of a task's job, "" if it has none."""
+    return str(json.loads(spec).get("trace", "")) if '"trace"' in spec else ""
 
 
 def retry_delay(failures: int, jitter: float) -> float | None:

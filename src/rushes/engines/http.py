@@ -13,6 +13,7 @@ from rushes.domain import errors
 from rushes.domain.errors import EngineAway, InferenceFailed, NeverWorks, RushesError
 from rushes.engines.wire import LARGEST
 from rushes.telemetry import log
+from rushes.tracing import HEADER, current
 
 AWAY_SECONDS = 10.0  # that a service which did not answer is asked last
 _BUSY = (429, 503)
@@ -131,6 +132,8 @@ class InferenceSession:
         place = urlsplit(url)
         connection = self._connections.setdefault(url, _connection(place, self._services.seconds))
         headers = {"Content-Type": "application/octet-stream"}
+        if trace := current():
+            headers[HEADER] = trace
         if self._services.token:
             headers["Authorization"] = f"Bearer {self._services.token}"
         connection.request("POST", f"{place.path.rstrip('/')}/v1/{capability}", call, headers)

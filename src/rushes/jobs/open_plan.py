@@ -11,7 +11,7 @@ from rushes.blobs.published import publish_names
 from rushes.domain.errors import DamagedBlob, LeaseLost
 from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
-from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
+from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict, trace_of, with_trace
 from rushes.domain.video import VideoFacts
 from rushes.jobs.maintenance.repair import quarantine
 from rushes.jobs.originals import read_facts, source_of
@@ -42,7 +42,10 @@ class PlanOpener:
         key = results_of(lease.spec)["facts"]
         found, facts = self._found(spec.owner, key)
         spec = replace(spec, source=source_of(spec, found))
-        drafts = self._adopted(spec, plan(job.id, spec, facts, self.specs, lease.spec))
+        planned = plan(job.id, spec, facts, self.specs, lease.spec)
+        if trace := trace_of(lease.spec):
+            planned = tuple(replace(draft, spec=with_trace(draft.spec, trace)) for draft in planned)
+        drafts = self._adopted(spec, planned)
         stem = quote(self.names.stem(spec)) if self.names else ""
         kept = job_facts(spec, facts, job.name, len({draft.chunk for draft in drafts} - {None}), stem)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+from rushes import tracing
 from rushes.domain.errors import NeverWorks, StoreAway, StoreMissing, StoreRefuses
 from rushes.domain.job import FINAL, Job
 from rushes.domain.task import Task, TaskState
@@ -16,6 +17,7 @@ from rushes.jobs.needed_models import missing_by_stage
 from rushes.ledger.pages import all_tasks
 from rushes.library.work.metrics_endpoint import serve_metrics
 from rushes.library.work.retention import Retention
+from rushes.library.work.task_spans import TaskSpans
 from rushes.library.work.worker_figures import WorkerFigures
 from rushes.plan.planner import JobSpec
 from rushes.wiring.workers import worker
@@ -170,16 +172,18 @@ class HomeWorker(_Worker):
             retention=None if until_idle else self._retention.step,
         )
         self._figures = WorkerFigures()
-        self.shell.on_input = self._figures.on_input
+        self._watchers: list[Callable[[Input], None]] = [self._figures.on_input]
+        if tracing.is_on():
+            self._watchers.append(TaskSpans().on_input)
+        self.shell.on_input = self._on_input
 
     def show(self, on_input: Callable[[Input], None]) -> None:
         """Tell of everything that happens in the worker's loop."""
+        self._watchers.append(on_input)
 
-        def both(input: Input) -> None:
-            self._figures.on_input(input)
-            on_input(input)
-
-        self.shell.on_input = both
+    def _on_input(self, input: Input) -> None:
+        for watch in self._watchers:
+            watch(input)
 
     def serving_metrics(self, host: str, port: int) -> AbstractContextManager[int]:
         """Answer at /healthz and /metrics meanwhile; gives the port. Raises Refused: it is taken."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rushes import tracing
 from rushes.domain.errors import NotFound
 from rushes.files import make_private
 from rushes.library import RECIPES, Library
@@ -145,6 +146,8 @@ def open_library(
 
     A home that was named with --home and does not exist is not created by commands that only read.
     """
+    tracing.start(_process())
+    session.closing.callback(tracing.stop)
     create = create or not session.home
     options = {name: (value, option) for option, (name, value) in over.items()}
     library = session.closing.enter_context(

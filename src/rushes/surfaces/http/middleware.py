@@ -5,7 +5,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from anyio.to_thread import run_sync
 from fastapi.responses import Response
@@ -20,6 +20,7 @@ from rushes.surfaces.http.bodies import OpenBodies, TooManyAtOnce, limited
 from rushes.surfaces.http.problems import problem_of
 from rushes.surfaces.http.proxy import Client
 from rushes.telemetry import log, request_id
+from rushes.tracing import HEADER, span
 
 CONTENT_POLICY = (  # pages connect to us, and to the bucket that films lie in
     "default-src 'self'; script-src 'self'; style-src 'self'; "
@@ -61,10 +62,15 @@ class AccessMiddleware:
             return
         upload, reads = scope["path"].startswith(UPLOADS), scope["method"] in SAFE
         try:
-            with nullcontext() if reads else self._bodies.sending(network(client.address)):
+            with self._recorded(scope), nullcontext() if reads else self._bodies.sending(network(client.address)):
                 await self._app(scope, limited(receive, upload=upload), sending)
         except TooManyAtOnce as e:
             await problem_of(e)(scope, receive, sending)
+
+    @staticmethod
+    def _recorded(scope: Scope) -> AbstractContextManager[None]:
+        """Where traces are on, a request goes on with the trace of who asks."""
+        return span(f"HTTP {scope['method']}", Headers(scope=scope).get(HEADER, ""), path=scope["path"])
 
     def _refusal(self, scope: Scope, client: Client) -> Response | None:
         try:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from rushes.domain.keys import JSON, digest, manifest_key, video_id
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
 from rushes.domain.task import ANY_ENGINE, STUB, Lease, parse_spec
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
+from rushes.tracing import of_task
 
 _NEEDED = ("version", "source", "span", "options", "models", "inputs", "profile", "config_hash")
 
@@ -60,6 +62,11 @@ class Attempt:
         told |= {"job": self.lease.job, "stage": self.stage, "chunk": self.lease.chunk, "engine": self.engine}
         task = {"wanted": wanted, **told}
         return {**task, "inputs": self._read_inputs(), "original": self._described()} if wanted else task
+
+    def recorded(self, verb: str) -> AbstractContextManager[None]:
+        """Record what its slot asks for, where traces are on."""
+        name = {"put": "blobs.put", "commit": "blobs.commit", "infer": "inference"}.get(verb, f"blobs.{verb}")
+        return of_task(self.lease.task, name)
 
     @property
     def stage(self) -> str:

@@ -61,6 +61,10 @@ class BrokerService:
 
     def _do(self, ask: JSON, given: int | None) -> Answer:
         attempt = self._attempt()
+        with attempt.recorded(str(ask["verb"])) if attempt else contextlib.nullcontext():
+            return self._done(ask, attempt, given)
+
+    def _done(self, ask: JSON, attempt: Attempt | None, given: int | None) -> Answer:
         match (ask["verb"], attempt, given):
             case ("put", Attempt(), int()):
                 blob = attempt.put(ask["owner"], readable_file(given))
