@@ -35,7 +35,7 @@ from rushes.ledger.sqlite import SqliteLedger
 from rushes.records.sqlite import SqliteRecords
 from rushes.transport.poll import Poll
 
-LOOKING = {"known", "job", "jobs", "tasks", "events", "changed", "workers"}
+LOOKING = {"known", "job", "jobs", "tasks", "events", "changed", "workers", "counts"}
 
 
 @pytest.fixture
