@@ -13,6 +13,7 @@ from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 from rushes.domain.worker import site_of
 from rushes.engines.models.languages import is_supported
+from rushes.engines.models.speech import speech_model_of_size
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
@@ -195,8 +196,9 @@ def _stub(home: Home, stages: tuple[str, ...]) -> tuple[str, ...]:
 def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest, options: StageOptions) -> dict[str, str]:
     profile = wanted.profile or home.settings.profile
     capabilities = sorted({capability for stage in stages for capability in home.specs[stage].models})
-    engine = options.get("read_text", {}).get("engine")
-    named = {"text": str(engine)} if engine and "text" in capabilities else {}
+    size = str(options.get("transcribe", {}).get("model_name", ""))
+    engine = str(options.get("read_text", {}).get("engine", ""))
+    named = {"text": engine, "speech": speech_model_of_size(size, home.models)}
     return {c: named.get(c) or model_question(home, c, profile) for c in capabilities}
 
 

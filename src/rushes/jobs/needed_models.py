@@ -58,14 +58,17 @@ def missing_by_stage(
 
     `models` as a job names them.
     """
+
+    def needed(capability: str) -> Sequence[Model]:
+        if capability not in models:
+            return required_models(home, capability, profile)
+        ids = [name.partition("@")[0] for name in models[capability].split("+")]
+        return [home.models.known[id] for id in ids if id in home.models.known]
+
     present = {kept.model.id for kept in home.models.ls() if kept.present}
-    own = {capability for capability, model in models.items() if model == TESSERACT}
     here = (stage for stage in stages if stage in home.specs and inference_of(home.settings, stage)[0] == LOCAL)
-    needed = {stage: [c for c in home.specs[stage].models if c not in own] for stage in here}
     lacks = {
-        stage: tuple(m.id for c in capabilities for m in required_models(home, c, profile) if m.id not in present)
-        for stage, capabilities in needed.items()
-        if capabilities
+        stage: tuple(m.id for c in home.specs[stage].models for m in needed(c) if m.id not in present) for stage in here
     }
     return {stage: ids for stage, ids in lacks.items() if ids}
 

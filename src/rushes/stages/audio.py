@@ -21,6 +21,9 @@ class Audio:
         Scope.VIDEO,
         ("pcm", "sound", "windows"),
         needs=("probe",),
+        options={"vad_filter": True},  # false: all sound is taken for speech
+        limits={"vad_filter": ()},
+        output_options={"pcm": (), "sound": (), "windows": ("vad_filter",)},
         infers=("windows",),  # where somebody speaks
         reads_source=True,
         intermediate=("pcm",),
@@ -80,7 +83,7 @@ def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
 
 def _windows(work: Work, pcm: Path) -> list[Window]:
     sound = open_pcm(pcm)
-    if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
+    if work.span or not work.options["vad_filter"]:  # a trial: the speech model is to be timed, whoever speaks there
         return cut_windows([(0, sound.samples)], sound.read, sound.samples)
     voiced = speech_ranges(sound.samples, sound.read, work.engine.detect_speech)
     return cut_windows(voiced, sound.read, sound.samples)

@@ -228,11 +228,13 @@ def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> Non
     """
     folder = bench.folder / "own config"
     folder.mkdir(exist_ok=True)
-    config = {"object_detection": {"frame_interval": 10}, "place_detection": {"top_k": 3}}
+    config: dict[str, Any] = {"object_detection": {"frame_interval": 10}, "place_detection": {"top_k": 3}}
+    config["transcription"] = {"vad_filter": False}
     made = bench.server.post("/paths", {"path": str(folder), "config": config}, 201)
     options = made["doc"]["options"]
     assert (options["objects"]["frame_interval"], options["objects"]["min_confidence"]) == (10, 0.5)
     assert options["places"] == {"frame_interval": 60, "top_k": 3}
+    assert options["audio"] == {"vad_filter": False}
     assert bench.server.http.delete(f"/paths/{made['id']}").status_code == 204
 
 

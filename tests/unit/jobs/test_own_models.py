@@ -12,6 +12,8 @@ from rushes.jobs.needed_models import missing_by_stage, model_question, required
 from rushes.wiring import open_home
 from tests.unit.vision_films import MEDIA
 
+SIZES = ("tiny", "base", "large-v3")
+
 
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: str) -> Home:
     monkeypatch.setenv("RUSHES_MODELS", str(folder / "models"))
@@ -45,6 +47,19 @@ def test_each_profile_may_have_a_model_of_its_own_by_path_or_name(
     assert model_question(other, "places", "balanced").startswith("three_places@")
     assert model_question(other, "places", "fast").startswith("efficientnet-lite0@")
     assert other.models.find(model_question(other, "places", "balanced")) == MEDIA / "three_places"
+
+
+def test_a_size_of_whisper_that_is_shipped_is_that_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = home(tmp_path, monkeypatch, "text", "")
+
+    def asked(size: str) -> JobRequest:
+        return JobRequest(only=("transcript",), profile="balanced", options={"transcribe": {"model_name": size}})
+
+    speech = {size: job_spec(here, Fingerprint("/film.mp4", 1, 1), asked(size)).models["speech"] for size in SIZES}
+    assert speech["tiny"] == model_question(here, "speech", "fast") != speech["base"]
+    assert speech["base"] == speech["large-v3"] == model_question(here, "speech", "balanced")
+    assert missing_models(here, asked("tiny")) == ("whisper-tiny.en", "whisper-base")
+    assert missing_models(here, asked("large-v3")) == ("whisper-base",)
 
 
 def test_tesseract_is_asked_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,3 +197,15 @@ def test_silence_has_no_windows(tmp_path: Path) -> None:
     work = make_work(Audio(), probe(source), tmp_path, source=source, engine=Deaf())
     Audio().run(work)
     assert results(work)["audio.windows"][0].manifest.count == 0
+
+
+def test_without_the_filter_all_sound_is_heard_and_nobody_is_asked_where_speech_is(tmp_path: Path) -> None:
+    class Unasked(FakeEngine):
+        def detect_speech(self, pcm: Pcm) -> list[Range]:
+            raise AssertionError("nobody asks")
+
+    source = film(tmp_path / "quiet.mkv", np.zeros(RATE, np.float32))
+    work = make_work(Audio(), probe(source), tmp_path, source=source, engine=Unasked(), options={"vad_filter": False})
+    Audio().run(work)
+    doc = results(work)["audio.windows"][0].json("windows.json")
+    assert sum(b - a for window in doc["windows"] for a, b in window["groups"]) == RATE

@@ -10,6 +10,7 @@ ENGLISH = "whisper-tiny.en"
 MULTILINGUAL = "whisper-base"
 PROFILES = ("fast", "balanced", "high_quality")
 _JOIN = "+"
+_SIZES = {"tiny": "fast", "base": "balanced"}  # names of Whisper's sizes that are shipped -> the profile that has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ def speech_model(profile: str, store: ModelStore, path: str = "") -> str:
         return store.name_of(store.find(path))
     ids = (ENGLISH, MULTILINGUAL) if profile == "fast" else (MULTILINGUAL,)
     return _JOIN.join(store.known[id].name for id in ids)
+
+
+def speech_model_of_size(size: str, store: ModelStore) -> str:
+    """The models of a size of Whisper, named as `speech_model` does; empty if it is not shipped."""
+    return speech_model(_SIZES[size], store) if size in _SIZES else ""
 
 
 def speech_models(profile: str, store: ModelStore, path: str = "") -> tuple[Model, ...]:

@@ -11,7 +11,8 @@ from rushes.library import JobRequest
 
 _OURS = {"confidence_threshold": "min_confidence"}
 _THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
-# The document's names of models stand for the ones that are shipped; sizes of Whisper for the one of the profile.
+# The document's names of models stand for the ones that are shipped; of Whisper, tiny and base are these sizes, and
+# larger ones stand for the one of the profile.
 _SIZES = ("tiny", "base", "small", "medium", "large", "large-v1", "large-v2", "large-v3")
 MODELS = {
     "objects": ("yolov8n.pt",),
@@ -97,6 +98,8 @@ class TaskConfigs(_Config):
         """
         asked = {stages[0]: getattr(self, type).model_dump() for type, stages in TASK_TYPES.items()}
         options = {stage: _options(stage, config) for stage, config in asked.items()}
+        if not self.transcription.vad_filter:
+            options["audio"] = {"vad_filter": False}
         profile = str(options["objects"].pop("model_profile"))
         return JobRequest(profile=profile, options=options)
 
