@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from rushes.domain.errors import Refused
 from rushes.domain.event import EventType
@@ -15,6 +16,7 @@ from rushes.domain.keys import task_id
 from rushes.library.queues import STAGE, Queues
 
 BATCH = 25  # lines written at once
+MOST_EVENTS = 1000  # in one message: as many as are kept of an attempt
 DATA_BYTES = 8 * 1024
 LOOK_SECONDS = 0.25
 
@@ -50,15 +52,17 @@ class JobEvents:
 
         Raises:
             ForgedToken, ExpiredToken, ForeignToken, StaleToken: the token cannot be used.
-            Refused: a number or a text is out of range.
+            Refused: a number or a text is out of range, or there are too many.
         """
-        read = self._queues.held(token)
-        found = {event.sequence: self._line(event) for event in events}
-        numbers = sorted(found)
-        runs = grouped(numbers, lambda n: n - numbers.index(n))  # neighbours have the same difference
+        read, told = self._queues.held(token), list(islice(events, MOST_EVENTS + 1))
+        if len(told) > MOST_EVENTS:
+            raise Refused(f"a message has at most {MOST_EVENTS} events", "Send them in several messages.")
+        found = {event.sequence: self._line(event) for event in told}
+        runs = grouped(enumerate(sorted(found)), lambda place: place[1] - place[0])  # of neighbours
         for run in runs.values():
+            numbers = [number for _, number in run]
             for at in range(0, len(run), BATCH):
-                some = run[at : at + BATCH]
+                some = numbers[at : at + BATCH]
                 self._ledger.log(read.task, read.fence, some[0], [found[n] for n in some])
         return len(found)
 

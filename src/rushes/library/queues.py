@@ -7,7 +7,7 @@ import base64
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rushes.domain.errors import NeverWorks, NotFound, OverLimit, Refused, StaleToken
@@ -104,11 +104,12 @@ class Queues:
         ledger, signer, taken, holder = self.home.ledger, self._keys.signer(), 0, ""
         try:
             while taken < n and goes_on():
-                holder = holder or self._enter(lease_seconds)
+                holder = self._enter(holder, lease_seconds)
                 leases = ledger.claim(holder, [lane_of(queue)], 1)
                 if leases:
-                    yield self._hand_out(signer, queue, holder, leases[0])
-                    taken, holder = taken + 1, ""
+                    found = self._hand_out(signer, queue, holder, leases[0])
+                    taken, holder = taken + 1, ""  # the lease is the caller's, also if it leaves now
+                    yield found
                 elif taken or self._clock() >= until:
                     return
                 else:
@@ -117,8 +118,8 @@ class Queues:
             if holder:  # holds nothing
                 ledger.control(holder, JobCommand.LEAVE)
 
-    def extend(self, token: str, lease_seconds: int, queue: str = "") -> None:
-        """Another lease from now on.
+    def extend(self, token: str, lease_seconds: int, queue: str = "") -> str:
+        """Another lease from now on; answers a fresh token, so that work of any length can be reported.
 
         Raises:
             ForgedToken, ExpiredToken, ForeignToken, StaleToken: it cannot be used.
@@ -131,6 +132,7 @@ class Queues:
         status = self.home.ledger.renew(holder, {read.task: read.fence}, {}).leases[read.task]
         if status is not LeaseStatus.KEEP:
             raise _stale(read)
+        return _fresh(self._keys.signer(), read)
 
     def complete(self, token: str, job: str) -> Job:
         """Done; the same token again is done already. Raises as `extend`; ForeignToken: it is another job's."""
@@ -196,11 +198,11 @@ class Queues:
             known = ", ".join(self.names) or "none; set queues in rushes.toml"
             raise Refused(f"unknown queue {queue[:60]!r}", f"Queues here: {known}")
 
-    def _enter(self, lease_seconds: int) -> str:
-        """A row in the ledger for one lease: each ends by itself."""
-        holder = _holder(f"remote.{secrets.token_hex(8)}", self.home.owner, lease_seconds)
-        self.home.ledger.renew(holder, {}, {})
-        return holder.id
+    def _enter(self, id: str, lease_seconds: int) -> str:
+        """A row in the ledger for one lease, from now on: each ends by itself, also that of somebody who waits."""
+        holder = _holder(id or f"remote.{secrets.token_hex(8)}", self.home.owner, lease_seconds)
+        is_over = self.home.ledger.renew(holder, {}, {}).gone
+        return self._enter("", lease_seconds) if is_over else holder.id
 
     def _wait(self, queue: str, until: float) -> None:
         if self._clock() - self._swept >= SWEEP_SECONDS:
@@ -209,11 +211,9 @@ class Queues:
         self.home.transport.wait([lane_of(queue)], min(1.0, max(0.0, until - self._clock())), 1)
 
     def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob:
-        token = TaskToken(
-            self.home.owner, lease.job, lease.task, queue, holder, lease.fence, int(time.time()) + TOKEN_SECONDS
-        )
+        token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0)
         params = params_of(self.home.ledger.job(lease.job))
-        return QueuedJob(lease.job, queue, params, lease.fence, signer.sign(token))
+        return QueuedJob(lease.job, queue, params, lease.fence, _fresh(signer, token))
 
     def _read(self, token: str, queue: str = "", job: str = "") -> TaskToken:
         return self._keys.signer().read(token, self.home.owner, queue, job)
@@ -243,6 +243,11 @@ def _spec(owner: str) -> str:
 def _holder(id: str, owner: str, lease_seconds: int) -> Incarnation:
     """Who holds a lease from elsewhere: no process of any machine of ours."""
     return Incarnation(id, "remote", "", 0, "", (), 0, "remote", version(), owner, lease_seconds=float(lease_seconds))
+
+
+def _fresh(signer: TokenSigner, token: TaskToken) -> str:
+    """A token, signed, that is good from now on."""
+    return signer.sign(replace(token, expires=int(signer.clock()) + TOKEN_SECONDS))
 
 
 def _stale(read: TaskToken) -> StaleToken:

@@ -47,9 +47,9 @@ class JobsApi:
             yield pb.DequeueResponse(job=job, task_token=taken.token, attempt=taken.attempt)
 
     def update_visibility(self, request: pb.UpdateVisibilityRequest, _context: Any) -> pb.UpdateVisibilityResponse:
-        """Another lease from now on."""
-        self._queues.extend(request.task_token, request.visibility_timeout_seconds, request.queue)
-        return pb.UpdateVisibilityResponse()
+        """Another lease from now on, and a fresh token."""
+        token = self._queues.extend(request.task_token, request.visibility_timeout_seconds, request.queue)
+        return pb.UpdateVisibilityResponse(task_token=token)
 
     def complete(self, request: pb.CompleteRequest, _context: Any) -> pb.CompleteResponse:
         """Done."""

@@ -95,8 +95,10 @@ class UpdateVisibilityRequest(_message.Message):
     def __init__(self, task_token: _Optional[str] = ..., queue: _Optional[str] = ..., visibility_timeout_seconds: _Optional[int] = ...) -> None: ...
 
 class UpdateVisibilityResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("task_token",)
+    TASK_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    task_token: str
+    def __init__(self, task_token: _Optional[str] = ...) -> None: ...
 
 class CompleteRequest(_message.Message):
     __slots__ = ("task_token", "job_id")

@@ -1,0 +1,105 @@
+"""Queues of one's own: who holds a lease, for how long, and what it may report."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import ExpiredToken, Refused
+from rushes.domain.job import JobCommand, JobState
+from rushes.library import Library
+from rushes.library.access.task_tokens import TokenKeys, TokenSigner
+from rushes.library.job_events import MOST_EVENTS, JobEvents, WorkEvent, WorkEventType
+from rushes.library.queues import Queues
+
+DAY, LEASE = 86_400, 600
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    with Library(tmp_path / "home", options={"queues": ("default, other", "the test")}) as library:
+        yield library
+
+
+@pytest.fixture
+def queues(library: Library) -> Queues:
+    return library.queues
+
+
+def test_whoever_took_a_job_and_left_has_its_lease(queues: Queues) -> None:
+    queues.enqueue("default", "one", b"")
+    taking = queues.dequeue("default", 5, LEASE)
+    taken = next(taking)
+    taking.close()  # type: ignore[attr-defined]  # as gRPC does when its caller cancels
+    queues.home.ledger.sweep()
+    assert queues.complete(taken.token, taken.job).state is JobState.COMPLETED
+
+
+def end_rows(queues: Queues) -> None:
+    for worker in queues.home.ledger.workers():
+        queues.home.ledger.control(worker.incarnation.id, JobCommand.LEAVE)
+
+
+def nearly_end_rows(queues: Queues) -> None:
+    for worker in queues.home.ledger.workers():
+        queues.home.ledger.renew(replace(worker.incarnation, lease_seconds=30.0), {}, {})
+
+
+@pytest.mark.parametrize("passes", [end_rows, nearly_end_rows])
+def test_whoever_waited_long_gets_the_job_for_a_whole_lease(queues: Queues, passes: Callable[[Queues], None]) -> None:
+    looks = 0
+
+    def goes_on() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            passes(queues)
+            queues.enqueue("default", "late", b"")
+        return True
+
+    (taken,) = queues.dequeue("default", 1, LEASE, 600, goes_on)
+    (left,) = [worker.lease_left for worker in queues.home.ledger.workers() if worker.held]
+    assert left > LEASE / 2
+    assert queues.complete(taken.token, taken.job).state is JobState.COMPLETED
+
+
+def test_work_of_more_than_a_day_is_completed_with_the_token_of_its_last_extension(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, signer = [0.0], TokenKeys.signer
+
+    def clocked(keys: TokenKeys) -> TokenSigner:
+        return replace(signer(keys), clock=lambda: now[0])
+
+    monkeypatch.setattr(TokenKeys, "signer", clocked)
+    queues.enqueue("default", "long", b"")
+    (taken,) = queues.dequeue("default", 1, LEASE)
+    now[0] = DAY - 1
+    token = queues.extend(taken.token, LEASE)
+    now[0] = DAY
+    with pytest.raises(ExpiredToken):
+        queues.complete(taken.token, taken.job)
+    assert queues.complete(token, taken.job).state is JobState.COMPLETED
+
+
+def told(*numbers: int) -> list[WorkEvent]:
+    return [WorkEvent(number, 1, WorkEventType.OUTPUT_DATA, b"%d" % number) for number in numbers]
+
+
+def test_events_with_gaps_between_their_numbers_are_all_kept(queues: Queues) -> None:
+    queues.enqueue("default", "one", b"")
+    (taken,) = queues.dequeue("default", 1, LEASE)
+    numbers = [*range(1, 31), 40, 42, 43]
+    assert JobEvents(queues).publish(taken.token, told(*reversed(numbers))) == len(numbers)
+    queues.complete(taken.token, taken.job)
+    found = list(JobEvents(queues).follow(taken.job))
+    assert [(event.sequence, event.data) for event in found] == [(number, b"%d" % number) for number in numbers]
+
+
+def test_more_events_than_are_kept_of_an_attempt_are_no_message(queues: Queues) -> None:
+    queues.enqueue("default", "one", b"")
+    (taken,) = queues.dequeue("default", 1, LEASE)
+    with pytest.raises(Refused, match="at most 1000 events"):
+        JobEvents(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 2)))
+    assert JobEvents(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 1))) == MOST_EVENTS
