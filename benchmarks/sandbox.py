@@ -30,6 +30,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
 from rushes.wiring import open_home
 from rushes.wiring.slots import slot_process
+from rushes.worker.broker.attempt import AttemptDeps
 from rushes.worker.child import Child
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -45,7 +46,8 @@ def started(home: Path, way: str) -> tuple[float, float]:
     os.environ["RUSHES_SANDBOX"] = way
     opened, heard = open_home(home), queue.SimpleQueue[JSON]()
     begin = time.perf_counter()
-    child = Child(slot_process(opened, 1), lambda _child, message: heard.put(message))
+    deps = AttemptDeps.on(opened.blobs, opened.original, "0")
+    child = Child(slot_process(opened, 1, lambda _lease: deps), lambda _child, message: heard.put(message))
     child.start(Lease("job.none", 1, "job", "none", None, "cpu", json.dumps(SPEC), 0, 0))
     said = heard.get(timeout=60)
     seconds = time.perf_counter() - begin

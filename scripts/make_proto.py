@@ -1,4 +1,4 @@
-"""Makes the Python code of proto/ in src/rushes/surfaces/rpc/generated; tests compare it with what is committed."""
+"""Makes the Python code of proto/ in src/rushes/remote/generated; tests compare it with what is committed."""
 
 import shutil
 import sys
@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = ROOT / "src" / "rushes" / "surfaces" / "rpc" / "generated"
+GENERATED = ROOT / "src" / "rushes" / "remote" / "generated"
 
 
 def make(to: Path) -> None:

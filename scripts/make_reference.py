@@ -61,6 +61,7 @@ MESSAGES = {
     "rate": "`failed rates`: how often one stage failed and was retried",
     "user": "`users ls`: one account",
     "session": "`users sessions`: one browser that is logged in",
+    "worker_token": "`tokens ls`: one token for workers without credentials",
     "audit": "`audit`: one entry, newest first",
     "removed": "`rm`: one video that is gone",
     "model": "`models ls`: one model",

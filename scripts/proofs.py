@@ -16,6 +16,7 @@ PAGE = ROOT / "docs" / "proof.md"
 # Started by tests and other proofs with arguments of their own.
 PARTS_OF_OTHERS = {"proof.drive", "proof.zygote", "proof.hostile_api"}
 VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {  # programs that are run more than once, with these arguments
+    "proof.remote_workers": (("--setup", "sqlite"), ("--setup", "postgres+valkey+s3", "--kills", "200")),
     "proof.chaos": (
         ("--setup", "sqlite"),
         ("--setup", "postgres", "--kills", "500"),

@@ -33,6 +33,7 @@ from rushes.plan.job_names import JobNames
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import (
     LOCAL,
+    REMOTE,
     Loaded,
     Settings,
     inference_of,
@@ -283,7 +284,7 @@ class Home:
     @cached_property
     def site(self) -> str:
         """What the machines that see the same files as this one are called; "" where all work is done on this one."""
-        if not self.settings.store:
+        if not self.settings.store or self.settings.store.startswith(REMOTE):
             return ""
         if self.settings.site:
             return self.settings.site

@@ -21,10 +21,11 @@ from rushes.files import local_path, make_private, write_whole
 
 HOME_NAME = ".rushes"
 FILE_NAME = "rushes.toml"
+REMOTE = ("grpcs://", "grpc://")  # a server, for a worker without credentials
 _PROFILES = ("fast", "balanced", "high_quality")
 _MODES = ("auto", "require", "off")
 _LEVELS = ("debug", "info", "warning", "error")
-_SECRET = frozenset({"s3_secret", "token", "inference_token", "webhook_secret"})
+_SECRET = frozenset({"s3_secret", "token", "worker_token", "inference_token", "webhook_secret"})
 _WEBHOOK = "webhook"  # whoever knows its address can call it
 # What a home may set before somebody trusts it: nothing that reaches out, lets in, or loosens a limit.
 _HARMLESS = frozenset({"owner", "profile", "recipe", "chunk_seconds", "slots", "threads", "lanes", "slot_tasks",
@@ -163,6 +164,7 @@ class Settings:
     grpc_key: str = _field("file with the private key of grpc_cert", "")
     grpc_ca: str = _field("file with the authority that has signed the other side's certificates (a server: mTLS)", "")
     mcp_scopes: str = _field("what agents may do over MCP besides looking: add, delete, comma separated", "add")
+    worker_token: str = _field("token of a worker without credentials (rushes worker --server), never shown", "")
     token: str = _field("token for programs that call the API (Authorization: Bearer ...), never shown", "")
     hosts: str = _field("additional host names that the API accepts, comma separated", "")
     cors: str = _field("web origins that may call the API, comma separated", "")
@@ -352,8 +354,8 @@ def named_home(named: str | Path) -> Path:
     Raises:
         Refused: it is no path of this machine.
     """
-    if str(named).startswith(SCHEME):
-        return bucket_home(str(named))
+    if str(named).startswith((SCHEME, *REMOTE)):
+        return bucket_home(str(named)) if str(named).startswith(SCHEME) else server_home(str(named))
     return local_path(named, "A home is a folder, or s3://bucket/prefix.").expanduser().absolute()
 
 
@@ -366,11 +368,22 @@ def bucket_home(url: str) -> Path:
     location, endpoint = parse_location(url), _from_env(os.environ).get("s3_endpoint", "")
     name = hashlib.sha256(f"{endpoint} {location.url}".encode()).hexdigest()[:12]
     folder = Path(platformdirs.user_cache_dir("rushes")) / "buckets" / f"{location.bucket}-{name}"
-    file = folder / FILE_NAME
-    if not file.exists():
-        make_private(folder)
-        write_whole(file, f"store = {json.dumps(location.url)}\nblobs = {json.dumps(location.url)}\n".encode())
+    _remember_store(folder, f"store = {json.dumps(location.url)}\nblobs = {json.dumps(location.url)}\n")
     return folder
+
+
+def server_home(url: str) -> Path:
+    """The folder of this machine for a worker of a server: copies and scratch."""
+    name = hashlib.sha256(url.encode()).hexdigest()[:12]
+    folder = Path(platformdirs.user_cache_dir("rushes")) / "servers" / name
+    _remember_store(folder, f"store = {json.dumps(url)}\n")
+    return folder
+
+
+def _remember_store(folder: Path, text: str) -> None:
+    if not (folder / FILE_NAME).exists():
+        make_private(folder)
+        write_whole(folder / FILE_NAME, text.encode())
 
 
 def _variables(name: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine
     me, opening = incarnation(home.every_lane, 1, home.owner), PlanOpener(home.ledger, home.blobs, home.specs)
     eyes = engine or LocalEngine(home.models, threads=2)
     deps = SlotDeps(load_stages(), {"local": lambda: eyes}, home.scratch)
-    given = AttemptDeps(home.blobs, home.original, version())
+    given = AttemptDeps.on(home.blobs, home.original, version())
     while True:
         home.ledger.renew(me, {}, {})
         leases = home.ledger.claim(me.id, home.every_lane, 1)

@@ -7,7 +7,8 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from proof.audit import Audit, audit, by_content
 from proof.kills import TOYS, Film, Kill, Visits, command, differences, disturbed, environment, undisturbed
+from proof.remote_workers import check, remote_fleet, work
 from proof.setups import Servers
 
 from rushes.domain.event import EventType
@@ -167,6 +169,23 @@ def test_two_followers_see_each_event_once_without_a_gap(
         first, second = (f.result(timeout=DEADLINE) for f in followers)
     assert first == second == list(range(1, len(first) + 1))
     assert first
+
+
+@pytest.mark.parametrize(("setup", "kills"), [("sqlite", ("worker", "server")), ("postgres+valkey+s3", ())])
+def test_workers_that_have_only_a_token_make_the_same_bytes(
+    setup: str, kills: Sequence[str], sites: Callable[[str], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Toys on a folder home while workers and servers are killed; and what is seen in a film, on a fleet's stores."""
+    site = sites("postgres" if kills else SEEING)
+    monkeypatch.syspath_prepend(str(TOYS))
+    settings = site.servers.settings(setup, f"remote-{next(site.corners)}")
+    with remote_fleet(tmp_path / "fleet", settings, 1 + bool(kills), {"TOY_SECONDS": "0.2"}) as fleet:
+        made = work(fleet, site.film, kills, random.Random(SEED))
+    assert made == Counter(kills)
+    assert check(fleet, site.reference.outputs, len(kills), 2) == []
+    for process in fleet.workers:
+        own = {name for name in process.env if name.startswith(("RUSHES_", "AWS_", "S3_", "DATABASE_", "REDIS_"))}
+        assert own <= {"RUSHES_WORKER_TOKEN", "RUSHES_HOME", "RUSHES_SANDBOX", "RUSHES_MODELS", "AWS_CA_BUNDLE"}
 
 
 def _follow(home: Path) -> list[int]:

@@ -14,8 +14,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
+from rushes.remote.generated import jobs_pb2 as pb
 from rushes.surfaces.rpc import jobs
-from rushes.surfaces.rpc.generated import jobs_pb2 as pb
 from rushes.surfaces.rpc.server import RpcServer
 
 TIMEOUT = 60.0

@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from rushes.surfaces.rpc.generated import jobs_pb2
+from rushes.remote.generated import jobs_pb2
 from tests.api.kit import DEADLINE, PROGRAM, served, wait_for
 
 

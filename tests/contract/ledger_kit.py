@@ -4,11 +4,12 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import aws_kit
 import postgres_kit
 from obstore.store import MemoryStore
+from remote_kit import RemoteHandle
 
 from rushes.bucket.conditional import ConditionalBucket
 from rushes.domain.job import NewJob
@@ -136,7 +137,12 @@ def kill(ledger: BucketLedger) -> None:
     films._held.clear()
 
 
-OPEN: dict[str, Callable[[Backend], Handle]] = {"memory": _memory, "sqlite": _sqlite}
+def _remote(backend: Backend) -> Handle:
+    """One server: what a worker was told it keeps for all handles."""
+    return backend.handles[0] if backend.handles else cast(Handle, RemoteHandle(_sqlite(backend), backend.folder))
+
+
+OPEN: dict[str, Callable[[Backend], Handle]] = {"memory": _memory, "sqlite": _sqlite, "remote": _remote}
 OPEN["dynamodb"] = _dynamodb
 OPEN["bucket"] = _bucket
 OPEN |= {f"postgres{version}": _postgres(version) for version in postgres_kit.VERSIONS}

@@ -10,5 +10,5 @@ def test_the_generated_code_is_what_the_proto_files_say(tmp_path: Path) -> None:
     script = runpy.run_path(str(SCRIPT))
     script["make"](tmp_path)
     made = {file.name: file.read_text() for file in tmp_path.iterdir()}
-    assert len(made) == 4
+    assert len(made) == 6
     assert made == {name: (script["GENERATED"] / name).read_text() for name in made}, "run scripts/make_proto.py"

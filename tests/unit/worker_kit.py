@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
 from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
@@ -27,6 +28,7 @@ from rushes.transport.port import Transport
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.child import ChildDeps
 from rushes.worker.core import Limits
+from rushes.worker.publish import sweep_page
 from rushes.worker.shell import Shell, WorkerDeps
 from tests.memory_blobs import MemoryBlobs
 
@@ -67,8 +69,8 @@ class Bench:
         deps = WorkerDeps(
             ledger=self.ledger,
             transport=self.transport,
-            blobs=self.blobs,
-            sweeper=Reconciler(self.ledger, self.transport, lane_of),
+            free_bytes=partial(free_bytes, self.blobs),
+            sweep=partial(sweep_page, Reconciler(self.ledger, self.transport, lane_of), self.blobs),
             open_plan=self.open_plan,
             check_plan=self.check_plan,
             opens_plan=self.opens,
@@ -77,7 +79,7 @@ class Bench:
                 argv=[sys.executable, "-S", str(Path(__file__).with_name("toy_slot.py"))],
                 env=lambda _scratch: {**os.environ, **self.env},
                 scratch=self.folder / "scratch",
-                attempt=partial(_ToyAttempt, AttemptDeps(self.blobs, partial(LocalOriginal, self.folder), "0")),
+                attempt=partial(_ToyAttempt, AttemptDeps.on(self.blobs, partial(LocalOriginal, self.folder), "0")),
             ),
             limits=limits,
             new_incarnation=self._new_incarnation,

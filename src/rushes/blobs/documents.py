@@ -1,10 +1,10 @@
 """Documents and published names of a blob store, over its port."""
 
 from rushes.blobs.key_rules import checked_key
-from rushes.blobs.port import Blobs
+from rushes.blobs.port import AttemptBlobs, Blobs
 
 
-def read_document(blobs: Blobs, key: str) -> bytes | None:
+def read_document(blobs: AttemptBlobs, key: str) -> bytes | None:
     """The document's bytes, None if it is missing. Raises as `Blobs.read`."""
     found = blobs.read(key)
     return None if found is None else found.data

@@ -2,14 +2,14 @@
 
 import os
 
-from rushes.blobs.port import Blobs
+from rushes.blobs.port import AttemptBlobs, Blobs
 from rushes.domain.errors import StoreAway
 from rushes.files import remove_abandoned
 
 TEMP = ".temp"  # the folder of unfinished files in the store's folder
 
 
-def free_bytes(blobs: Blobs) -> int | None:
+def free_bytes(blobs: AttemptBlobs) -> int | None:
     """Free bytes of the disk that the store writes on, None where there is none."""
     if blobs.folder is None:
         return None

@@ -3,13 +3,13 @@
 import json
 
 from rushes.blobs.documents import read_document
-from rushes.blobs.port import Blobs
+from rushes.blobs.port import AttemptBlobs, Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Manifest
 
 
-def read_manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
+def read_manifest(blobs: AttemptBlobs, owner: str, key: str) -> Manifest:
     """The manifest of a result.
 
     Raises:

@@ -80,12 +80,8 @@ class Multipart(Protocol):
         """Forget everything incomplete in a folder that began so long ago, `but` these ids; answers how many."""
 
 
-class Blobs(Protocol):
-    """Bytes by hash and owner, small documents and published names by key: ten verbs."""
-
-    @property
-    def root(self) -> str:
-        """What the address of a published name begins with: a path or a URL."""
+class AttemptBlobs(Protocol):
+    """What of a blob store the attempt at a task needs."""
 
     @property
     def folder(self) -> Path | None:
@@ -97,9 +93,6 @@ class Blobs(Protocol):
         Raises:
             NoRoom: the disk is full.
         """
-
-    def stat(self, owner: str, sha256: str) -> BlobStat | None:
-        """How large a blob is and how old, None if it is missing; gc leaves young ones alone."""
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
         """A seekable reader.
@@ -115,13 +108,6 @@ class Blobs(Protocol):
             DamagedBlob: it is missing.
         """
 
-    def verify(self, owner: str, sha256: str, *, quarantine: bool = False) -> bool:
-        """Whether it is there and its bytes match its name (reads all of it).
-
-        With `quarantine`, one that does not match is taken out of the way and kept for inspection, so that it can be
-        made again.
-        """
-
     def create(self, key: str, data: bytes) -> bool:
         """Create a small document; False if one is there already, which stays as it is."""
 
@@ -131,6 +117,24 @@ class Blobs(Protocol):
         Without an end it is read whole, and what does not match what was written is damaged.
         Raises:
             DamagedBlob: a bucket does not give back what was written.
+        """
+
+
+class Blobs(AttemptBlobs, Protocol):
+    """Bytes by hash and owner, small documents and published names by key: ten verbs."""
+
+    @property
+    def root(self) -> str:
+        """What the address of a published name begins with: a path or a URL."""
+
+    def stat(self, owner: str, sha256: str) -> BlobStat | None:
+        """How large a blob is and how old, None if it is missing; gc leaves young ones alone."""
+
+    def verify(self, owner: str, sha256: str, *, quarantine: bool = False) -> bool:
+        """Whether it is there and its bytes match its name (reads all of it).
+
+        With `quarantine`, one that does not match is taken out of the way and kept for inspection, so that it can be
+        made again.
         """
 
     def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:

@@ -94,33 +94,12 @@ class StageCount:
     seconds: float = 0.0  # that those took which are done
 
 
-class Ledger(Protocol):
-    """Jobs, tasks, leases, results, events and workers; nothing of video."""
+class WorkLedger(Protocol):
+    """What of a ledger a worker needs: to hold tasks and to say what became of them."""
 
     batch: int  # how many tasks one claim or complete may carry
     finds_next: bool  # a claim of any task is as quick as one of hinted ids, and keeps to the order of priorities
 
-    # Taking in
-    def submit(self, new: NewJob, first: Draft) -> Submitted:
-        """A job with its first task and first event; the same id again changes nothing and answers the job there is.
-
-        A first task with a key need waits until the key has arrived (now, if it arrived before).
-        """
-
-    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
-        """Write a page of the plan, unseen by claims; repeatable; opened by the completion of `task` at that fence.
-
-        A later attempt's page replaces an earlier attempt's. `facts` is kept on the job when the plan opens.
-        """
-
-    def arrived(self, key: str, etag: str) -> Arrival:
-        """A blob key is there: its first content meets every need of it, once.
-
-        The same (key, etag) again changes nothing, for at least 90 days. Other content changes nothing either: each
-        time it is told, the answer names the jobs that began with the first.
-        """
-
-    # Working
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         """Up to n ready tasks in those lanes: higher priority first, then job age, then plan order.
 
@@ -158,7 +137,6 @@ class Ledger(Protocol):
         A released task counts a loss; the tenth loss is dead (KillsItsWorker).
         """
 
-    # Steering
     def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
         """Command a job (pause, pause_now, resume, cancel, priority) or a worker (drain, leave). One write on its row.
 
@@ -172,6 +150,40 @@ class Ledger(Protocol):
             Refused: the job is finished (except priority, which is then ignored), or not yet finished (forget).
         """
 
+    def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
+        """Which of these results exist."""
+
+    def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+        """Keep log lines of an attempt, numbered from `first` by the worker; repeats change nothing. Best effort."""
+
+    def workers(self) -> tuple[Worker, ...]:
+        """Every worker that has a row."""
+
+
+class Ledger(WorkLedger, Protocol):
+    """Jobs, tasks, leases, results, events and workers; nothing of video."""
+
+    # Taking in
+    def submit(self, new: NewJob, first: Draft) -> Submitted:
+        """A job with its first task and first event; the same id again changes nothing and answers the job there is.
+
+        A first task with a key need waits until the key has arrived (now, if it arrived before).
+        """
+
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
+        """Write a page of the plan, unseen by claims; repeatable; opened by the completion of `task` at that fence.
+
+        A later attempt's page replaces an earlier attempt's. `facts` is kept on the job when the plan opens.
+        """
+
+    def arrived(self, key: str, etag: str) -> Arrival:
+        """A blob key is there: its first content meets every need of it, once.
+
+        The same (key, etag) again changes nothing, for at least 90 days. Other content changes nothing either: each
+        time it is told, the answer names the jobs that began with the first.
+        """
+
+    # Steering
     def revive(
         self,
         job: str,
@@ -190,17 +202,11 @@ class Ledger(Protocol):
         state.
         """
 
-    def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
-        """Which of these results exist."""
-
     def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
         """Take results out of the ledger (damaged, or no longer wanted); answers how many there were.
 
         With `note_only` they stay: a SQL ledger notes the reason, for whoever looks at its tables.
         """
-
-    def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
-        """Keep log lines of an attempt, numbered from `first` by the worker; repeats change nothing. Best effort."""
 
     # Looking
     def job(self, job: str) -> Job:
@@ -251,9 +257,6 @@ class Ledger(Protocol):
 
         A cursor of another ledger (this one was lost, or restored as it was before) is like none.
         """
-
-    def workers(self) -> tuple[Worker, ...]:
-        """Every worker that has a row."""
 
     def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
         """By lane and stage, what these jobs' tasks add up to; without any, only what is ready, of every job.

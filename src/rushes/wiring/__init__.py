@@ -6,7 +6,7 @@ from rushes import home_folder
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import has_raw_password
 from rushes.home import Home, Stores
-from rushes.settings import NO_OPTIONS, Options, Settings, load
+from rushes.settings import NO_OPTIONS, REMOTE, Options, Settings, load
 from rushes.wiring.incarnation import incarnation
 from rushes.wiring.setup import needed
 
@@ -37,6 +37,16 @@ def open_home(
     return Home(home, loaded, stores, take_over)
 
 
+def check_stores(home: Home) -> None:
+    """Open what a worker works with. Raises StoreAway, and what is wrong with each store."""
+    if home.settings.store.startswith(REMOTE):
+        from rushes.wiring.remote import remote_ports
+
+        remote_ports(home, str)
+        return
+    _ = home.ledger, home.records, home.transport, home.blobs
+
+
 def stores_of(settings: Settings, home: Path, *, take_over: bool = False, process: str = "") -> Stores:
     """The set-up that the settings mean.
 
@@ -62,5 +72,9 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False, proces
         with needed("s3"):
             from rushes.wiring.bucket import BucketSetup
         return BucketSetup(settings, home, incarnation((), 0, settings.owner))
-    hint = "Known are postgres://..., dynamodb://table and s3://bucket/prefix."
+    if settings.store.startswith(REMOTE):
+        with needed("grpc"):
+            from rushes.wiring.remote import RemoteSetup
+        return RemoteSetup(settings, home)
+    hint = "Known are postgres://..., dynamodb://table, s3://bucket/prefix and, for a worker, grpcs://host:port."
     raise Refused(f"there is no store {settings.store!r}", hint)

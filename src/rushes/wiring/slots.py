@@ -4,15 +4,15 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from rushes.domain.task import Lease
 from rushes.engines.models.manifest import TESSERACT
-from rushes.home import Home, version
+from rushes.home import Home
 from rushes.settings import Settings, models_folder, own_models
-from rushes.wiring.engines import worker_engine
 from rushes.wiring.stage_services import StageServices
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.child import ChildDeps
@@ -44,18 +44,17 @@ class SlotSettings:
         return SlotSettings(**{**doc, "confinement": Confinement(**doc["confinement"])})
 
 
-def slot_process(home: Home, threads: int) -> ChildDeps:
+def slot_process(home: Home, threads: int, attempt_deps: Callable[[Lease], AttemptDeps]) -> ChildDeps:
     """How slots of this home are started."""
     s = home.settings
     own = [path for _, path in own_models(s)]
     told = SlotSettings(str(models_folder(s)), own, threads, s.log_level, confinement_of(s))
     services = StageServices(s)
-    deps = AttemptDeps(home.blobs, home.original, version(), lambda stage: worker_engine(s, stage))
     return ChildDeps(
         argv=[sys.executable, "-P", "-m", "rushes.wiring", told.to_json()],
         env=lambda scratch: _environment(s, scratch),
         scratch=home.scratch,
-        attempt=lambda lease: Attempt(deps, lease),
+        attempt=lambda lease: Attempt(attempt_deps(lease), lease),
         open_session=services.session,
         endpoint_of=services.endpoint,
     )

@@ -2,22 +2,29 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import SandboxMissing
 from rushes.domain.worker import NOW, lanes_at
-from rushes.home import Home
+from rushes.home import Home, version
 from rushes.jobs.answers import AnswerEvents
 from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
+from rushes.settings import REMOTE
+from rushes.wiring.engines import worker_engine
 from rushes.wiring.incarnation import incarnation
 from rushes.wiring.setup import event_queue
 from rushes.wiring.slots import slot_process
 from rushes.wiring.stage_services import StageServices
+from rushes.wiring.work_ports import WorkPorts
 from rushes.worker import core
+from rushes.worker.broker.attempt import AttemptDeps
+from rushes.worker.publish import sweep_page
 from rushes.worker.sandbox import REQUIRE
 from rushes.worker.sandbox.report import missing_layers
 from rushes.worker.shell import Shell, WorkerDeps
-from rushes.worker.task_filter import TaskFilter
+from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
 
 def worker(
@@ -43,24 +50,23 @@ def worker(
     lanes = tuple(lanes) or home.lanes
     bound = lanes_at((*lanes, *NOW), home.site)[len(lanes) + len(NOW) :]
     taken = (*lanes, *bound)  # lane now is everybody's
-    opening = PlanOpener(home.ledger, home.blobs, home.specs, home.job_names)
+    ports = _ports_of(home)
     deps = WorkerDeps(
-        ledger=home.ledger,
+        ledger=ports.ledger,
         transport=home.transport,
-        blobs=home.blobs,
-        sweeper=Reconciler(home.ledger, home.transport, home.lane_of),
-        open_plan=opening,
-        check_plan=opening.check,
+        free_bytes=ports.free_bytes,
+        sweep=ports.sweep,
+        open_plan=ports.open_plan,
+        check_plan=ports.check_plan,
         opens_plan=lambda stage: home.specs[stage].opens_plan if stage in home.specs else False,
         lane_of=home.lane_of,
-        child=slot_process(home, _threads(home, count)),
+        child=slot_process(home, _threads(home, count), ports.attempt_deps),
         limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint, home.site),
         new_incarnation=lambda: incarnation(taken, count, home.owner),
         slot_memory=s.slot_memory_mb * 2**20,
         slot_tasks=s.slot_tasks,
         reserve=s.reserve_mb * 2**20,
-        names=home.job_names,
-        filter=filter,
+        filter=FilteredTasks(home.ledger, filter) if filter else None,
         retention=retention,
         hear_answers=_answer_events(home),
     )
@@ -73,6 +79,25 @@ def _answer_events(home: Home) -> Callable[[], None] | None:
     if not s.inference_events or not (engines := StageServices(s).endpoints()):
         return None
     return AnswerEvents(home, event_queue(s, s.inference_events), engines).hear
+
+
+def _ports_of(home: Home) -> WorkPorts:
+    engine_of = partial(worker_engine, home.settings)
+    if home.settings.store.startswith(REMOTE):
+        from rushes.wiring.remote import remote_ports
+
+        return remote_ports(home, engine_of)
+    opening = PlanOpener(home.ledger, home.blobs, home.specs, home.job_names)
+    reconciler = Reconciler(home.ledger, home.transport, home.lane_of)
+    deps = AttemptDeps.on(home.blobs, home.original, version(), engine_of)
+    return WorkPorts(
+        ledger=home.ledger,
+        free_bytes=partial(free_bytes, home.blobs),
+        sweep=partial(sweep_page, reconciler, home.blobs, home.job_names),
+        open_plan=opening,
+        check_plan=opening.check,
+        attempt_deps=lambda _lease: deps,
+    )
 
 
 def _threads(home: Home, slots: int) -> int:

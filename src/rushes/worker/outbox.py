@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from rushes.domain.errors import DamagedBlob, LeaseLost, NoRoom, RushesError, StoreAway, is_final
 from rushes.domain.task import Failure, Finish, Lease, Verdict, retry_delay
-from rushes.ledger.port import Ledger
+from rushes.ledger.port import WorkLedger
 from rushes.telemetry import log
 from rushes.worker import commands, inputs
 from rushes.worker.hints import Hints
@@ -19,7 +19,7 @@ AGAIN = (LeaseLost, StoreAway, NoRoom)  # not the fault of the entry: the core s
 class Outbox:
     """Writes outcomes to the ledger and reports those that were written."""
 
-    ledger: Ledger
+    ledger: WorkLedger
     open_plan: Callable[[Lease, Finish], None]
     report: inputs.Report
     hints: Hints

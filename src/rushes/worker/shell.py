@@ -6,26 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rushes.blobs.local_disk import free_bytes
-from rushes.blobs.port import Blobs
-from rushes.blobs.published import Names, own_names
 from rushes.domain.errors import LeaseLost, NeverWorks, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish, Lease, parse_spec
 from rushes.domain.worker import DiskSpace, Incarnation
 from rushes.files import folder_identity
-from rushes.ledger.port import Ledger
+from rushes.ledger.port import SweepResult, WorkLedger
 from rushes.telemetry import BugLog, Outage, log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
 from rushes.worker.child import ChildDeps
 from rushes.worker.hints import Background, Hints
 from rushes.worker.outbox import Outbox
-from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
 from rushes.worker.site_lanes import SiteLanes
 from rushes.worker.slots import Slots, given_back, never_started
-from rushes.worker.task_filter import FilteredTasks, TaskFilter
+from rushes.worker.task_filter import FilteredTasks
 
 HOUSEKEEPING_SECONDS = 1.0
 RETENTION_SECONDS = 300.0  # before the first step of clearing up, and after one that failed
@@ -36,10 +32,10 @@ OUTAGES = (StoreAway, NoRoom, NotAllowed)  # not a failure of the work: the core
 class WorkerDeps:
     """What a worker is given to work with; nothing in it is a decision."""
 
-    ledger: Ledger
+    ledger: WorkLedger
     transport: Transport
-    blobs: Blobs
-    sweeper: Sweeper  # the ledger's sweep, which also announces what it found
+    free_bytes: Callable[[], int | None]  # of the disk that results are written on, None where there is none
+    sweep: Callable[[], tuple[SweepResult, bool]]  # pays what is owed as well; and whether there is more to pay
     open_plan: Callable[[Lease, Finish], None]  # writes the drafts that a completion will open
     opens_plan: Callable[[str], bool]
     check_plan: Callable[[Lease], Sequence[str]]  # once it is open: tasks to announce because their results are missing
@@ -50,8 +46,7 @@ class WorkerDeps:
     slot_memory: int
     slot_tasks: int
     reserve: int  # bytes of the disk that must stay free
-    names: Names = own_names  # of a result that a job has
-    filter: TaskFilter | None = None  # which tasks it takes; None: all
+    filter: FilteredTasks | None = None  # which tasks it takes; None: all
     retention: Callable[[], float] | None = None  # clears up a little; answers the seconds until the next time
     hear_answers: Callable[[], None] | None = None  # makes tasks due whose late answers are there
 
@@ -68,7 +63,7 @@ class Shell:
         self.state = core.begin(deps.limits)
         self.on_input: Callable[[inputs.Input], None] = lambda _input: None  # called in the worker's loop
         self.bugs, self._outage = BugLog(), Outage("store unavailable")
-        self._filtered = FilteredTasks(deps.ledger, deps.filter) if deps.filter else None
+        self._filtered = deps.filter
         self._site_lanes = SiteLanes(deps.ledger)
         self._background = Background(self.bugs)
         self._retention, self._retention_at = Background(self.bugs), time.monotonic() + RETENTION_SECONDS
@@ -290,7 +285,7 @@ class Shell:
     def _sweep_page(self) -> None:
         """Sweep, and pay a page of what is owed; plans that wait to be opened come before the next page."""
         self._check_plans()
-        swept, more = sweep_page(self._deps.sweeper, self._deps.blobs, self._deps.names)
+        swept, more = self._deps.sweep()
         if more:
             self._sweep()
         lanes = frozenset(lane for task in swept.ready if (lane := self._deps.lane_of(task)))
@@ -335,7 +330,7 @@ class Shell:
             self._inputs.put(inputs.StopRequested(at_once=True))
 
     def _check_disk_space(self) -> bool:
-        free = free_bytes(self._deps.blobs)
+        free = self._deps.free_bytes()
         enough = free is None or free >= self._deps.reserve
         if enough != self.state.has_space:
             self._inputs.put(DiskSpace(enough, free or 0, self._deps.reserve))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rushes.domain.errors import RushesError, SourceMissing
 from rushes.domain.task import Lease
 from rushes.domain.worker import Incarnation, site_of
-from rushes.ledger.port import Ledger
+from rushes.ledger.port import WorkLedger
 from rushes.telemetry import log
 from rushes.worker.inputs import TaskFailed
 
@@ -18,7 +18,7 @@ BLIND_SECONDS = 60.0  # for which the lanes of a site are left to the others of 
 class SiteLanes:
     """The lanes that this worker takes now: those of its site, unless an original of it was just missing here."""
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, ledger: WorkLedger, clock: Callable[[], float] = time.monotonic) -> None:
         self._ledger, self._clock = ledger, clock
         self._blind_until = float("-inf")
 

@@ -81,7 +81,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         "source": asdict(Fingerprint(str(film), now.st_size, now.st_mtime_ns, now.st_ino)),
     }
     lease = Lease("job.toy", 1, "job", "toy", None, "cpu", json.dumps(spec), 0, 0)
-    attempt = Attempt(AttemptDeps(blobs, partial(LocalOriginal, tmp_path), "0"), lease)
+    attempt = Attempt(AttemptDeps.on(blobs, partial(LocalOriginal, tmp_path), "0"), lease)
     ours, theirs = socket.socketpair()
     BrokerService(ours, lambda: attempt, Inference(lambda _stage: None))
     with theirs:

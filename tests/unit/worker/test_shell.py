@@ -494,8 +494,7 @@ def test_what_one_page_of_a_sweep_leaves_is_swept_at_once(
     more: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker, again = Bench(tmp_path).worker(), list[bool]()
-    swept = SimpleNamespace(ready=(), next_due=None, quiet=True)
-    monkeypatch.setattr(shell, "sweep_page", lambda *_: (swept, more))
+    worker._deps = replace(worker._deps, sweep=lambda: (SweepResult(quiet=True), more))
     monkeypatch.setattr(worker, "_sweep", lambda: again.append(True))
     worker._sweep_page()
     assert again == [True] * more

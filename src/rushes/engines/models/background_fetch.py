@@ -27,6 +27,10 @@ class BackgroundFetch:
         """Whether it still tries."""
         return self._thread.is_alive()
 
+    def wait(self) -> None:
+        """Until it has tried; those that are still missing are then missed by the tasks that need them."""
+        self._thread.join()
+
     def complete(self) -> bool:
         """Whether no model is missing; looked at now and then, because somebody may fetch them by hand."""
         if self._still_missing and not self.running and time.monotonic() - self._looked > LOOK_SECONDS:

@@ -20,6 +20,8 @@ from rushes.library.work.retention import Retention
 from rushes.library.work.task_spans import TaskSpans
 from rushes.library.work.worker_figures import WorkerFigures
 from rushes.plan.planner import JobSpec
+from rushes.settings import REMOTE
+from rushes.wiring import check_stores
 from rushes.wiring.workers import worker
 from rushes.worker.drain import stop_requests
 from rushes.worker.inputs import Input
@@ -40,7 +42,7 @@ def wait_for_store(home: Home, on_wait: Callable[[StoreAway, float], None]) -> N
     end, told = time.monotonic() + home.settings.start_seconds, False
     while True:
         try:
-            _ = home.ledger, home.records, home.transport, home.blobs
+            check_stores(home)
         except StoreAway as e:
             if isinstance(e, StoreMissing | StoreRefuses) or time.monotonic() >= end:
                 raise
@@ -163,13 +165,14 @@ class HomeWorker(_Worker):
         self.home, self._until_idle = home, until_idle
         self.models = BackgroundFetch(home.models, self._missing_models, on_fetch) if on_fetch else None
         self._retention = Retention(home, secrets.token_hex(8))
+        self._remote = home.settings.store.startswith(REMOTE)  # then the server's workers clear up
         self.shell = worker(
             home,
             slots=slots,
             lanes=lanes,
             until=self._nothing_left,
             filter=self._filter(),
-            retention=None if until_idle else self._retention.step,
+            retention=None if until_idle or self._remote else self._retention.step,
         )
         self._figures = WorkerFigures()
         self._watchers: list[Callable[[Input], None]] = [self._figures.on_input]
@@ -203,6 +206,9 @@ class HomeWorker(_Worker):
         """None where no model is missing: who takes all tasks may take hints from a queue."""
         models = self.models
         if models is None or models.complete():
+            return None
+        if self._remote:  # it cannot look for tasks that need none
+            models.wait()
             return None
         return TaskFilter(JobModels(self.home).present, is_on=lambda: not models.complete())
 

@@ -6,7 +6,7 @@ from typing import Any
 from rushes.domain.errors import Refused
 from rushes.library import Library
 from rushes.library.job_events import JobEvents, WorkEvent, WorkEventType
-from rushes.surfaces.rpc.generated import events_pb2 as pb
+from rushes.remote.generated import events_pb2 as pb
 
 TYPES: dict[int, WorkEventType] = {
     pb.JOB_EVENT_TYPE_PROCESS_START: WorkEventType.PROCESS_START,

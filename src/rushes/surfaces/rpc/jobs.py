@@ -9,7 +9,7 @@ from rushes.domain.job import Job, JobState
 from rushes.library import Library
 from rushes.library.created_range import CreatedRange, utc_millis
 from rushes.library.queues import params_of
-from rushes.surfaces.rpc.generated import jobs_pb2 as pb
+from rushes.remote.generated import jobs_pb2 as pb
 
 LONGEST_WAIT = 20  # seconds
 ANSWER_SECONDS = 1.0  # kept of a caller's deadline: a job that is leased too late for its answer would be lost to it

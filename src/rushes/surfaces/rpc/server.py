@@ -15,17 +15,22 @@ from grpc_reflection.v1alpha import reflection
 from rushes.domain import errors
 from rushes.domain.errors import RushesError
 from rushes.library import Library
+from rushes.remote.generated import events_pb2, jobs_pb2, workers_pb2
 from rushes.surfaces.rpc.access import Bearer
 from rushes.surfaces.rpc.events import EventsApi
-from rushes.surfaces.rpc.generated import events_pb2, jobs_pb2
 from rushes.surfaces.rpc.jobs import JobsApi
 from rushes.surfaces.rpc.tls import server_credentials
+from rushes.surfaces.rpc.workers import WorkersApi
 from rushes.telemetry import log
 
 THREADS = 64  # streams that are open at once, and calls
-MESSAGE_BYTES = 4 * 2**20
+MESSAGE_BYTES = 4 * 2**20  # that somebody sends
+ANSWER_BYTES = 64 * 2**20  # the lease of a join names all its inputs
 STATUS = {  # the first that fits, so the finer ones stand first
     errors.StaleToken: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.LeaseLost: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NeverWorks: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.NoRoom: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.NotFound: grpc.StatusCode.NOT_FOUND,
     errors.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
     errors.Refused: grpc.StatusCode.INVALID_ARGUMENT,
@@ -44,15 +49,21 @@ class RpcServer:
         Raises:
             Refused: the certificate cannot be read, or the address cannot be listened on.
         """
-        limits = {"grpc.max_receive_message_length": MESSAGE_BYTES, "grpc.max_send_message_length": MESSAGE_BYTES}
+        limits = {"grpc.max_receive_message_length": MESSAGE_BYTES, "grpc.max_send_message_length": ANSWER_BYTES}
         self._server = grpc.server(
             ThreadPoolExecutor(THREADS),
             interceptors=[Bearer(library.settings.token)],
             options=[*limits.items(), ("grpc.so_reuseport", 0)],
             maximum_concurrent_rpcs=THREADS,  # more are refused: one that waits for a thread would hang
         )
-        apis = {"JobService": (jobs_pb2, JobsApi(library)), "JobEventsService": (events_pb2, EventsApi(library))}
-        self._server.add_generic_rpc_handlers([_service(module, name, api) for name, (module, api) in apis.items()])
+        apis = {
+            "JobService": (jobs_pb2, JobsApi(library)),
+            "JobEventsService": (events_pb2, EventsApi(library)),
+            "WorkerService": (workers_pb2, WorkersApi.of(library)),
+        }
+        self._server.add_generic_rpc_handlers(
+            [service_handler(module, name, api) for name, (module, api) in apis.items()]
+        )
         self._health = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = [module.DESCRIPTOR.services_by_name[name].full_name for name, (module, _) in apis.items()]
@@ -78,7 +89,7 @@ class RpcServer:
             raise errors.Refused(f"cannot listen on {address}", "Choose another port with --grpc.") from e
 
 
-def _service(module: Any, name: str, api: object) -> Any:
+def service_handler(module: Any, name: str, api: object) -> Any:
     """Handlers of a service as its descriptor says; a method is that of the same name in small letters."""
     service = module.DESCRIPTOR.services_by_name[name]
     handlers = {}

@@ -10,14 +10,14 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO
 
 from rushes.blobs.documents import read_document
 from rushes.blobs.key_rules import RESERVED_FOLDERS
 from rushes.blobs.manifests import parse_manifest, read_manifest
-from rushes.blobs.port import Blob, Blobs
+from rushes.blobs.port import AttemptBlobs, Blob, Blobs
 from rushes.domain.errors import BadMedia, DamagedBlob, NeverWorks
 from rushes.domain.keys import JSON, digest, manifest_key, video_id
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
@@ -25,17 +25,30 @@ from rushes.domain.task import ANY_ENGINE, STUB, Lease, parse_spec
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.tracing import of_task
 
+EngineOf = Callable[[str], str]
 _NEEDED = ("version", "source", "span", "options", "models", "inputs", "profile", "config_hash")
+
+
+def _local(_stage: str) -> str:
+    return "local"
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptDeps:
     """What attempts work with: the blob store, and how originals are found."""
 
-    blobs: Blobs
+    blobs: AttemptBlobs
+    adopt: Callable[[str, str], Result | None]  # owner and key of a result that was committed before, if it is sound
     original: Callable[[Fingerprint, str], RemoteOriginal]  # what was taken in, and its hash where that is known
     version: str
-    engine_of: Callable[[str], str] = lambda _stage: "local"  # where the models of a stage run here
+    engine_of: EngineOf = _local  # where the models of a stage run here
+
+    @staticmethod
+    def on(
+        blobs: Blobs, original: Callable[[Fingerprint, str], RemoteOriginal], version: str, engine_of: EngineOf = _local
+    ) -> "AttemptDeps":
+        """On a blob store that is reached from here."""
+        return AttemptDeps(blobs, partial(adopt, blobs), original, version, engine_of)
 
 
 class Attempt:
@@ -55,13 +68,13 @@ class Attempt:
     def begin(self) -> JSON:
         """The task as the slot is told it; `wanted` is empty if all its results are there."""
         self._spec = parse_spec(self.lease.spec, _NEEDED)
-        found = {output: adopt(self._deps.blobs, self._owner, key) for output, key in self._keys.items()}
+        found = {output: self._deps.adopt(self._owner, key) for output, key in self._keys.items()}
         self._made = {output: result for output, result in found.items() if result}
         wanted = [output for output in self._keys if output not in self._made]
         told = {name: self._spec[name] for name in ("owner", "version", "span", "options", "models", "results")}
         told |= {"job": self.lease.job, "stage": self.stage, "chunk": self.lease.chunk, "engine": self.engine}
         task = {"wanted": wanted, **told}
-        return {**task, "inputs": self._read_inputs(), "original": self._described()} if wanted else task
+        return {**task, "inputs": self.read_inputs(), "original": self._described()} if wanted else task
 
     def recorded(self, verb: str) -> AbstractContextManager[None]:
         """Record what its slot asks for, where traces are on."""
@@ -99,6 +112,24 @@ class Attempt:
         if sha256 not in self._sizes:
             raise NeverWorks(f"blob {sha256[:12]!r} is none of this task's")
         return self._deps.blobs.local(self._checked(owner), sha256)
+
+    def check_manifest(self, manifest: Manifest, is_stored: Callable[[Artifact], bool]) -> None:
+        """Whether it could have committed this manifest, after it has read its inputs.
+
+        Raises:
+            NeverWorks: it is not that of one of its results, or names what is not this task's.
+        """
+        if self._keys.get(manifest.output) != manifest.key:
+            raise NeverWorks(f"{manifest.key[:80]!r} is none of this task's results")
+        self._sizes.update((a.sha256, a.size) for a in manifest.artifacts if is_stored(a))
+        for artifact in manifest.artifacts:
+            self._artifact(artifact)
+        if self._facts(dict(manifest.facts)) != manifest.facts:
+            raise NeverWorks("this is not where the original is")
+
+    def may_read(self, sha256: str) -> bool:
+        """Whether a blob is one of its inputs, once they are read, or one that it made."""
+        return sha256 in self._sizes
 
     def open_original(self) -> int:
         """A descriptor of the original, if it is a file of this machine and still what was taken in.
@@ -139,7 +170,8 @@ class Attempt:
         """The original."""
         return self._deps.original(self.taken_in, self._probed) if self.taken_in else None
 
-    def _read_inputs(self) -> JSON:
+    def read_inputs(self) -> JSON:
+        """The manifests of its inputs, whose blobs it may read from now on."""
         for name, keys in self._spec["inputs"].items():
             self._inputs[name] = [read_manifest(self._deps.blobs, self._owner, key) for key in keys]
         manifests = [manifest for some in self._inputs.values() for manifest in some]
@@ -160,14 +192,14 @@ class Attempt:
         return owner
 
     def _commit(self, output: str, saved: JSON) -> Result:
-        key, blobs = self._keys[output], self._deps.blobs
+        key = self._keys[output]
         artifacts = tuple(self._artifact(Artifact(**doc)) for doc in saved["artifacts"])
         facts = self._facts(dict(saved["facts"]))
         manifest = Manifest(key, output, artifacts, self._provenance(), count=int(saved["count"]), facts=facts)
         data = manifest.to_bytes()
-        if blobs.create(manifest_key(self._owner, key), data):
+        if self._deps.blobs.create(manifest_key(self._owner, key), data):
             return result_of(manifest, hashlib.sha256(data).hexdigest())
-        first = adopt(blobs, self._owner, key)
+        first = self._deps.adopt(self._owner, key)
         if first is None:
             raise DamagedBlob(f"the manifest of {key} was damaged; making it again")
         return first

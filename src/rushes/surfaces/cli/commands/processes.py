@@ -37,8 +37,10 @@ _GRACE_HELP = "How long running chunks may take to finish after a stop signal."
     "rushes worker --until-idle --slots 2",
     "rushes worker --lanes cpu,gpu --json",
     "rushes worker s3://bucket/films",
+    "RUSHES_WORKER_TOKEN=... rushes worker --server grpcs://rushes.example:50051",
 )
 @click.argument("bucket", required=False, default="", metavar="[BUCKET]")
+@click.option("--server", default="", metavar="ADDRESS", help="Work for this server; needs no other credentials.")
 @slots_option
 @click.option(
     "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
@@ -52,6 +54,7 @@ _GRACE_HELP = "How long running chunks may take to finish after a stop signal."
 def worker(
     session: Session,
     bucket: str,
+    server: str,
     slots: int | None,
     lanes: Sequence[str],
     drain_grace: int | None,
@@ -64,6 +67,10 @@ def worker(
     BUCKET (s3://bucket/prefix) is a home in a bucket: its jobs, and every new video below it. Any number of machines
     may work on it, and no server is needed.
 
+    With --server, ADDRESS is that of `rushes serve --grpc PORT` on another machine: grpcs://host:port, or grpc://
+    without TLS; several are comma separated. The worker needs a worker token (RUSHES_WORKER_TOKEN, made there by
+    rushes tokens worker NAME) and no other credential: it reaches the files of what it works on, and no others.
+
     On SIGTERM or Ctrl-C, running chunks may finish within the grace period and the rest is given back, so that another
     worker continues at once; the second signal stops immediately. Any number of workers may share a home.
     """
@@ -71,14 +78,18 @@ def worker(
         "--slots": ("slots", slots),
         "--lanes": ("lanes", ",".join(names(lanes)) or None),
         "--drain-grace": ("drain_seconds", drain_grace),
+        "--server": ("store", server or None),
     }
-    session.home = bucket or session.home
+    if bucket and server:
+        raise Refused("a worker works for a bucket or for a server", "Leave out BUCKET or --server.")
+    session.home = bucket or session.home or server
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
     _wait_for_store(session, library)
     if bucket:
         session.closing.enter_context(library.watching(bucket))
     worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
-    view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
+    name_of = str if server else lambda job: library.jobs.get(job).name  # a server's jobs are not for it to see
+    view = WorkerView(session, name_of, lambda: worker.shell.state)
     worker.show(view.on_input)
     _begin(session, library, worker)
     if metrics is not None:

@@ -1,0 +1,175 @@
+"""The connection of a worker without credentials to its server: calls, their errors as ours, and the task tokens."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+
+from rushes.domain import errors
+from rushes.domain.errors import LeaseLost, NotAllowed, Refused, RushesError, StaleToken, StoreAway
+from rushes.remote.generated import workers_pb2 as pb
+
+SCHEMES = ("grpcs://", "grpc://")
+CALL_SECONDS = 20.0  # shorter than a lease: a call that hangs must not lose it
+FILE_SECONDS = 600.0
+PATIENCE_SECONDS = 60.0  # for which a file is asked for again: a server that restarts loses no work in hand
+CHUNK_BYTES = 1 << 20
+LARGEST = 64 << 20  # bytes of a message; the spec of a join names all its inputs
+_SERVICE = pb.DESCRIPTOR.services_by_name["WorkerService"]
+_AWAY = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "UNKNOWN", "INTERNAL", "RESOURCE_EXHAUSTED")
+_OPTIONS = [
+    ("grpc.max_receive_message_length", LARGEST),
+    ("grpc.max_send_message_length", LARGEST),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.keepalive_time_ms", 30_000),
+]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where servers are reached, with what, and by whose certificates."""
+
+    url: str  # grpcs://host:port, several hosts comma separated
+    token: str
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+
+    def channel(self) -> Any:
+        """A connection that is made again by itself.
+
+        Raises:
+            Refused: the address or a file cannot be read.
+        """
+        scheme, _, rest = self.url.partition("://")
+        hosts = [host for part in rest.split(",") if (host := part.removeprefix(f"{scheme}://").strip("/ "))]
+        if f"{scheme}://" not in SCHEMES or not hosts or not all(host.rpartition(":")[2].isdigit() for host in hosts):
+            raise Refused(f"{self.url!r} is not the address of a server", "Write it as grpcs://host:port.")
+        target = hosts[0] if len(hosts) == 1 else f"ipv4:{','.join(hosts)}"
+        if scheme == "grpc":
+            return grpc.insecure_channel(target, _OPTIONS)
+        return grpc.secure_channel(target, self._credentials(), _OPTIONS)
+
+    def _credentials(self) -> Any:
+        files = [_read(path) for path in (self.ca, self.key, self.cert)]
+        return grpc.ssl_channel_credentials(*files)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return Path(path).read_bytes() if path else None
+    except OSError as e:
+        raise Refused(f"{path}: {e.strerror}", "Check grpc_ca, grpc_cert and grpc_key.") from e
+
+
+class RemoteServer:
+    """Calls of WorkerService, with the worker's token; used from several threads."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        """Raises Refused: there is no token, or the address cannot be read."""
+        if not address.token.isascii() or not address.token.isprintable():
+            raise Refused("this is not a worker token", "Copy all of it, as rushes tokens worker NAME has shown it.")
+        if not address.token:
+            raise Refused("a worker token is needed", "Set RUSHES_WORKER_TOKEN; make one: rushes tokens worker NAME")
+        self._metadata = (("authorization", f"Bearer {address.token}"),)
+        self._channel = address.channel()
+        self._methods = {method.name: self._method(method) for method in _SERVICE.methods}
+        self._tokens: dict[tuple[str, int], str] = {}
+        self._lock = threading.Lock()
+
+    def keep_token(self, task: str, fence: int, token: str) -> None:
+        """Remember the token of a lease; that of an earlier one may still be asked for."""
+        with self._lock:
+            self._tokens[task, fence] = token
+
+    def drop_token(self, task: str, fence: int) -> None:
+        """Forget it: nothing more is said about that lease."""
+        with self._lock:
+            self._tokens.pop((task, fence), None)
+
+    def token(self, task: str, fence: int) -> str:
+        """The token of a lease that this process was given, "" if it was not."""
+        return self._tokens.get((task, fence), "")
+
+    def call(self, method: str, request: Any, seconds: float = CALL_SECONDS) -> Any:
+        """The answer to one question.
+
+        Raises:
+            StoreAway: the server does not answer.
+            NotAllowed: it does not take the worker's token.
+            RushesError: what failed there.
+        """
+        with _translated():
+            return self._methods[method](request, timeout=seconds, metadata=self._metadata)
+
+    def begin(self, method: str, request: Any, seconds: float) -> Any:
+        """The same as something to wait for, and to cancel."""
+        return self._methods[method].future(request, timeout=seconds, metadata=self._metadata)
+
+    def read(self, method: str, request: Any) -> Iterator[Any]:
+        """The parts of an answer. Raises as `call`, while they are read as well."""
+        with _translated():
+            yield from self._methods[method](request, timeout=FILE_SECONDS, metadata=self._metadata)
+
+    def write(self, method: str, requests: Iterable[Any]) -> Any:
+        """The answer to something that is sent in parts. Raises as `call`."""
+        with _translated():
+            return self._methods[method](iter(requests), timeout=FILE_SECONDS, metadata=self._metadata)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+    def _method(self, method: Any) -> Any:
+        make = {
+            (False, False): self._channel.unary_unary,
+            (False, True): self._channel.unary_stream,
+            (True, False): self._channel.stream_unary,
+        }[method.client_streaming, method.server_streaming]
+        request, answer = getattr(pb, method.input_type.name), getattr(pb, method.output_type.name)
+        return make(f"/{_SERVICE.full_name}/{method.name}", request.SerializeToString, answer.FromString)
+
+
+def patiently(ask: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+    """Ask again while the server is away, for so long. Raises as `RemoteServer.call`."""
+    end, pause = time.monotonic() + seconds, 0.2
+    while True:
+        try:
+            return ask()
+        except StoreAway:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(pause)
+            pause = min(2.0, 2 * pause)
+
+
+class _translated:  # noqa: N801 - a context, which an iterator may be left in
+    """What gRPC raises, as ours."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, grpc.RpcError):
+            raise error_of(error) from error
+
+
+def error_of(error: Any) -> RushesError:
+    """The error of ours that a refusal means."""
+    code, text = error.code().name, str(error.details() or "no details")
+    named = dict(error.trailing_metadata() or ()).get("rushes-code", "")
+    if named == StaleToken.__name__:
+        return LeaseLost(text)
+    kind = getattr(errors, str(named), None)
+    if isinstance(kind, type) and issubclass(kind, RushesError):
+        return kind(text)
+    if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+        return NotAllowed(text, "Check RUSHES_WORKER_TOKEN; make a new one: rushes tokens worker NAME")
+    return StoreAway(f"the server does not answer: {text}") if code in _AWAY else RushesError(f"{code}: {text}")
