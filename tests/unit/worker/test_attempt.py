@@ -20,12 +20,13 @@ from rushes.domain.keys import blob_key, manifest_key, video_id
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Lease
 from rushes.domain.video import Fingerprint
+from rushes.engines.wire import LARGEST
 from rushes.media.originals import LocalOriginal
 from rushes.stages.port import OutputDraft
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.broker.client import BorrowedBlobs, BorrowedOriginal, BrokerClient
 from rushes.worker.broker.inference import Inference
-from rushes.worker.broker.service import BrokerService
+from rushes.worker.broker.service import BrokerService, passed_call
 from tests.memory_blobs import MemoryBlobs
 
 KEY, PROBED = "a" * 40, "b" * 40
@@ -198,6 +199,15 @@ def test_only_files_can_be_stored(desk: Desk) -> None:
     finally:
         os.close(heard)
         os.close(said)
+
+
+def test_the_size_of_a_question_is_looked_at_before_it_is_read(desk: Desk, tmp_path: Path) -> None:
+    with (tmp_path / "question").open("w+b") as file:
+        file.truncate(LARGEST)
+        assert len(passed_call(file.fileno())) == LARGEST
+        file.truncate(1 << 38)  # sparse: nobody can read that
+        with pytest.raises(NeverWorks, match="no question"):
+            desk.client.ask("infer", file.fileno(), capability="embed")
 
 
 def test_the_original_is_opened_anew_each_time_and_checked(desk: Desk) -> None:

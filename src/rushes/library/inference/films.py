@@ -2,14 +2,12 @@
 
 import contextlib
 import os
-import select
 import signal
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +15,14 @@ from pathlib import Path
 from rushes.domain.errors import InferenceFailed, NotAllowed, NotFound, Refused
 from rushes.domain.keys import JSON
 from rushes.files import READ
-from rushes.library.inference.gate import Check
+from rushes.library.inference.gate import Check, within
 from rushes.library.inference.service import InferenceService
 from rushes.settings import Settings
 from rushes.sources.roots import is_below
 from rushes.wiring.slots import film_process
 from rushes.worker.broker import channel
 from rushes.worker.broker.failures import raise_failure
-from rushes.worker.broker.service import memory_file, readable_file
+from rushes.worker.broker.service import memory_file, passed_call
 from rushes.worker.scratch import scratch
 
 LOOK_SECONDS = 0.2
@@ -50,8 +48,9 @@ class Films:
         try:
             with _process(self._settings) as (process, line):
                 question = {"what": what, "asked": {**asked, **limits}, "name": Path(path).name}
-                turn = _Turn(self._service, film, {**question, "size": os.fstat(film).st_size}, check)
-                return turn.serve(process, line, time.monotonic() + self._settings.inference_seconds)
+                in_time = within(check, self._settings.inference_seconds)
+                turn = _Turn(self._service, film, {**question, "size": os.fstat(film).st_size}, in_time)
+                return turn.serve(process, line)
         finally:
             os.close(film)
 
@@ -78,17 +77,13 @@ class _Turn:
         self._service, self._film, self._question, self._check = service, film, question, check
         self._found: JSON = None
 
-    def serve(self, process: "subprocess.Popen[bytes]", line: socket.socket, until: float) -> JSON:
+    def serve(self, process: "subprocess.Popen[bytes]", line: socket.socket) -> JSON:
+        line.settimeout(LOOK_SECONDS)
         while self._found is None:
-            while not select.select([line], [], [], LOOK_SECONDS)[0]:
-                self._check()
-                if time.monotonic() > until:
-                    raise InferenceFailed("the film takes longer than inference_seconds allows")
             try:
-                ask, given = channel.receive(line)
+                ask, given = channel.receive(line, self._check)
             except (EOFError, OSError, ValueError) as e:
-                code = process.wait()
-                raise InferenceFailed(f"the process that read the film ended with {code}") from e
+                raise InferenceFailed(f"the process that read the film ended with {_exit_code(process)}") from e
             self._reply(line, ask, given)
         return self._found
 
@@ -104,7 +99,7 @@ class _Turn:
                         f"/proc/self/fd/{self._film}", os.O_RDONLY | os.O_CLOEXEC
                     )  # with a position of its own
                 case "infer", int():
-                    call = readable_file(given).read_bytes()
+                    call = passed_call(given)
                     passed = memory_file(self._service.answer(str(ask["capability"]), call, self._check))
                 case "found", None:
                     self._found = dict(ask["found"])
@@ -118,6 +113,14 @@ class _Turn:
             for file in (passed, given):
                 if file is not None:
                     os.close(file)
+
+
+def _exit_code(process: "subprocess.Popen[bytes]") -> int:
+    """Of a process that closed its line, or said what cannot be read: it may live on, and wait to be read."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(LOOK_SECONDS)
+    process.kill()
+    return process.wait()
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """How many callers are let in, and how many of them use a model at the same time: in the order in which they came."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rushes.domain.errors import Drained, Refused
+from rushes.domain.errors import Drained, InferenceFailed, Refused
 
 LOOK_SECONDS = 0.1  # between looks whether a caller who waits is still there
 Check = Callable[[], None]  # raises Cancelled if nobody waits for the answer any more
@@ -22,6 +23,24 @@ class Cancelled(Drained):
     """The caller has hung up."""
 
     hint = "Nothing to do."
+
+
+class OutOfTime(InferenceFailed):
+    """The question takes longer than it may; this is no fault of a model."""
+
+    hint = "Raise inference_seconds, or ask about a shorter film."
+
+
+def within(check: Check, seconds: float) -> Check:
+    """The same check, which also raises OutOfTime after so many seconds from now."""
+    until = time.monotonic() + seconds
+
+    def check_both() -> None:
+        check()
+        if time.monotonic() > until:
+            raise OutOfTime("the film takes longer than inference_seconds allows")
+
+    return check_both
 
 
 class Queue:

@@ -13,13 +13,13 @@ from rushes.engines.calls import answer
 from rushes.engines.devices import choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
-from rushes.library.inference.gate import Cancelled, Check, Gate, Queue
+from rushes.library.inference.gate import Cancelled, Check, Gate, OutOfTime, Queue
 from rushes.settings import Settings, own_models
 from rushes.telemetry import log
 from rushes.wiring.engines import service_engine
 
 HEALTHY, DEGRADED, UNHEALTHY = "healthy", "degraded", "unhealthy"
-_OF_THE_CALL = (Refused, NeverWorks, Cancelled)  # errors that say nothing about the model
+_OF_THE_CALL = (Refused, NeverWorks, Cancelled, OutOfTime)  # errors that say nothing about the model
 Found = TypeVar("Found")
 
 _CAPABILITIES = {  # of the questions about films; scenes need no model
@@ -106,7 +106,7 @@ class InferenceService:
             try:
                 found = ask()
             except _OF_THE_CALL as e:
-                self._note(capability, begun, "cancelled" if isinstance(e, Cancelled) else "refused")
+                self._note(capability, begun, "cancelled" if isinstance(e, Cancelled | OutOfTime) else "refused")
                 raise
             except Exception as e:
                 self._note(capability, begun, "failed", f"{type(e).__name__}: {e}")

@@ -1,9 +1,11 @@
 """Documents with at most one descriptor each, over a pair of sockets."""
 
+import contextlib
 import json
 import os
 import socket
 import struct
+from collections.abc import Callable
 
 from rushes.domain.keys import JSON
 
@@ -19,30 +21,41 @@ def send(line: socket.socket, doc: JSON, file: int | None = None) -> None:
     line.sendall(data)
 
 
-def receive(line: socket.socket) -> tuple[JSON, int | None]:
+def receive(line: socket.socket, look: Callable[[], None] = lambda: None) -> tuple[JSON, int | None]:
     """The next document, and the descriptor that came with it, now the caller's.
+
+    `look` is called whenever the line was silent for its timeout, and between parts; what it raises ends the waiting.
 
     Raises:
         EOFError: the other side is gone.
         OSError, ValueError: what came cannot be read.
     """
-    head, files, _, _ = socket.recv_fds(line, _HEAD.size, 1, _CLOSED_ON_EXEC)
-    file = files[0] if files else None
+    head, file = _begun(line, look)
     try:
-        (length,) = _HEAD.unpack(head + _exactly(line, _HEAD.size - len(head)) if head else _gone())
-        return json.loads(_exactly(line, length)), file
+        (length,) = _HEAD.unpack(head + _exactly(line, _HEAD.size - len(head), look) if head else _gone())
+        return json.loads(_exactly(line, length, look)), file
     except BaseException:
         if file is not None:
             os.close(file)
         raise
 
 
-def _exactly(line: socket.socket, length: int) -> bytes:
+def _begun(line: socket.socket, look: Callable[[], None]) -> tuple[bytes, int | None]:
+    while True:
+        look()
+        with contextlib.suppress(TimeoutError):
+            head, files, _, _ = socket.recv_fds(line, _HEAD.size, 1, _CLOSED_ON_EXEC)
+            return head, files[0] if files else None
+
+
+def _exactly(line: socket.socket, length: int, look: Callable[[], None]) -> bytes:
     if length > _LONGEST:
         raise ValueError(f"a document of {length} bytes")
     data = bytearray()
     while len(data) < length:
-        data += line.recv(min(length - len(data), 1 << 20)) or _gone()
+        look()
+        with contextlib.suppress(TimeoutError):
+            data += line.recv(min(length - len(data), 1 << 20)) or _gone()
     return bytes(data)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rushes.domain.errors import AnswerPending, NeverWorks
 from rushes.domain.keys import JSON
+from rushes.engines.wire import LARGEST
 from rushes.files import READ
 from rushes.worker.broker import channel
 from rushes.worker.broker.attempt import Attempt
@@ -76,7 +77,7 @@ class BrokerService:
             case ("block", Attempt(), None):
                 return {}, os.open(attempt.block(int(ask["number"])), READ)
             case ("infer", Attempt(), int()):
-                call = readable_file(given).read_bytes()
+                call = passed_call(given)
                 return {}, memory_file(self._inference.infer(attempt.lease, str(ask["capability"]), call))
             case ("commit", Attempt(), None):
                 attempt.commit(ask["outputs"])
@@ -104,3 +105,18 @@ def readable_file(given: int) -> Path:
     if not readable or not stat.S_ISREG(os.fstat(given).st_mode):
         raise NeverWorks("only a file that the slot can read can be stored")
     return Path(f"/proc/self/fd/{given}")
+
+
+def passed_call(given: int) -> bytes:
+    """The question in a file that the slot passed; its size is looked at before it is read.
+
+    Raises:
+        NeverWorks: it is too large, or grows meanwhile.
+    """
+    file, size = readable_file(given), os.fstat(given).st_size
+    if size <= LARGEST:
+        with file.open("rb") as opened:
+            call = opened.read(size + 1)
+        if len(call) <= size:
+            return call
+    raise NeverWorks("this is no question for an inference service")

@@ -1,0 +1,90 @@
+"""A question about a film ends in time, whatever the process that reads the film says."""
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from rushes.domain.errors import InferenceFailed
+from rushes.library.inference.films import _Turn
+from rushes.library.inference.gate import Cancelled, Check, OutOfTime, within
+
+DEADLINE = 20
+BEGIN = """
+import json, socket, struct, sys, time
+line = socket.socket(fileno=int(sys.argv[1]))
+def say(doc):
+    data = json.dumps(doc).encode()
+    line.sendall(struct.pack("!Q", len(data)) + data)
+"""
+TOO_MUCH = "say({'verb': 'found', 'found': {'d': 'a' * (33 << 20)}}); time.sleep(600)"
+CLOSED = "line.close(); time.sleep(600)"
+HALF_A_HEAD = "line.sendall(b'1234'); time.sleep(600)"
+DRIBBLE = """
+line.sendall(struct.pack("!Q", 1 << 20))
+while True:
+    line.sendall(b" ")
+    time.sleep(0.05)
+"""
+ALWAYS_ASKING = """
+while True:
+    say({"verb": "question"})
+    line.recv(1000)
+"""
+
+
+@contextmanager
+def talking(code: str) -> Iterator[tuple[Any, socket.socket]]:
+    """A process that says something over a line."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            argv = [sys.executable, "-c", BEGIN + code, str(theirs.fileno())]
+            process = subprocess.Popen(argv, pass_fds=(theirs.fileno(),))
+        guard = threading.Timer(DEADLINE, process.terminate)  # who waits for it for ever is told apart by that
+        guard.start()
+        try:
+            yield process, ours
+        finally:
+            guard.cancel()
+            process.kill()
+            process.wait()
+
+
+def served(code: str, check: Check) -> None:
+    service: Any = None
+    with talking(code) as (process, line):
+        _Turn(service, 0, {"what": "objects"}, check).serve(process, line)
+
+
+def stay() -> None:
+    """The caller is still there."""
+
+
+@pytest.mark.parametrize("code", [TOO_MUCH, CLOSED])
+def test_a_process_that_cannot_be_understood_is_not_waited_for(code: str) -> None:
+    with pytest.raises(InferenceFailed, match="ended with -9"):
+        served(code, stay)
+
+
+@pytest.mark.parametrize("code", [HALF_A_HEAD, DRIBBLE, ALWAYS_ASKING])
+def test_a_process_that_goes_on_for_ever_is_given_up_in_time(code: str) -> None:
+    with pytest.raises(OutOfTime, match="inference_seconds"):
+        served(code, within(stay, 0.5))
+
+
+@pytest.mark.parametrize("code", [HALF_A_HEAD, ALWAYS_ASKING])
+def test_a_process_whose_caller_is_gone_is_given_up(code: str) -> None:
+    looks = iter(range(3))
+
+    def check() -> None:
+        if next(looks, None) is None:
+            raise Cancelled("gone")
+
+    with pytest.raises(Cancelled):
+        served(code, check)
