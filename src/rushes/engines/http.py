@@ -3,9 +3,10 @@
 import contextlib
 import http.client
 import json
+import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,6 +19,7 @@ from rushes.tracing import HEADER, current
 AWAY_SECONDS = 10.0  # that a service which did not answer is asked last
 _BUSY = (429, 503)
 _AWAY = (502, 504)  # said by a proxy
+_ELSEWHERE = "ModelMissing"  # what a service says that has another model
 _LONGEST_WAIT = 30.0  # between two questions to services that are all busy
 _BROKEN = (OSError, http.client.HTTPException)
 
@@ -64,10 +66,12 @@ class InferenceSession:
     def __init__(self, services: InferenceServices, preferred: Sequence[str]) -> None:
         self._services, self._preferred = services, preferred
         self._connections: dict[str, http.client.HTTPConnection] = {}
-        self._closed = False
+        self._closed = threading.Event()
 
     def post(self, capability: str, call: bytes) -> bytes:
         """The answer of the first service that has one.
+
+        A service that has not this model, or does not know us, leaves the question to the others.
 
         Raises:
             EngineAway: none answers; this is no fault of the call.
@@ -75,46 +79,45 @@ class InferenceSession:
             RushesError: the service refuses the call.
         """
         give_up = time.monotonic() + self._services.seconds
+        said: dict[str, RushesError] = {}  # by those who need not be asked again
         with self._services.in_flight:
             while True:
-                waits, failed = [], ""
-                for url, reply in self._replies(capability, call):
+                waits = []
+                for url, reply in self._replies(capability, call, said):
                     if reply.status == 200:
                         return reply.body
                     if reply.status in _BUSY:
                         waits.append(reply.retry_after)
-                    elif reply.status < 500:
-                        raise _refusal(url, reply)
                     else:
-                        failed = f"{url} answered {reply.status}: {_message(reply)}"
-                if failed:
-                    raise InferenceFailed(failed)
-                if not waits or time.monotonic() + min(waits) > give_up or self._closed:
-                    raise EngineAway(f"no inference service answers: {', '.join(self._preferred)}")
-                time.sleep(min(*waits, _LONGEST_WAIT))
+                        said[url] = _error(url, reply)
+                if not waits or time.monotonic() + min(waits) > give_up:
+                    raise _worst(said.values(), self._preferred)
+                self._closed.wait(min(*waits, _LONGEST_WAIT))
 
     def close(self) -> None:
         """Hang up; a question that is under way fails."""
-        self._closed = True
+        self._closed.set()
         for connection in list(self._connections.values()):
             with contextlib.suppress(OSError, AttributeError):
                 connection.sock.shutdown(2)
             connection.close()
 
-    def _replies(self, capability: str, call: bytes) -> Iterator[tuple[str, _Reply]]:
-        for url in self._services.in_order(self._preferred):
+    def _replies(self, capability: str, call: bytes, but: Container[str]) -> Iterator[tuple[str, _Reply]]:
+        for url in (url for url in self._services.in_order(self._preferred) if url not in but):
             try:
+                if self._closed.is_set():
+                    raise ConnectionAbortedError
                 reply = self._ask(url, capability, call)
                 if reply.status in _AWAY:
                     raise ConnectionError(f"a proxy answered {reply.status}")
             except _BROKEN as e:
                 self._drop(url)
-                if self._closed:
+                if self._closed.is_set():
                     raise EngineAway("the question was given up") from e
                 log.warning("inference service %s does not answer: %s", url, str(e) or type(e).__name__)
                 self._services.mark(url, away=True)
                 continue
-            self._services.mark(url, away=reply.status >= 500)
+            self._services.mark(url, away=reply.status not in (200, 400, *_BUSY))
             yield url, reply
 
     def _ask(self, url: str, capability: str, call: bytes) -> _Reply:
@@ -123,7 +126,7 @@ class InferenceSession:
         try:
             return self._once(url, capability, call)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            if not kept or self._closed:
+            if not kept or self._closed.is_set():
                 raise
             self._drop(url)
             return self._once(url, capability, call)
@@ -157,16 +160,33 @@ def _connection(place: SplitResult, seconds: float) -> http.client.HTTPConnectio
 
 def _seconds(header: str | None) -> float:
     try:
-        return min(max(float(header or 1), 0.1), _LONGEST_WAIT)
+        seconds = float(header or 1)
     except ValueError:
         return 1.0
+    return 1.0 if math.isnan(seconds) else min(max(seconds, 0.1), _LONGEST_WAIT)
 
 
-def _refusal(url: str, reply: _Reply) -> RushesError:
-    """What the service said, as the error that it had."""
-    kind = getattr(errors, str(_problem(reply).get("code")), NeverWorks)
+def _error(url: str, reply: _Reply) -> RushesError:
+    """What is to be told of an answer that is none.
+
+    Raises:
+        RushesError: the service has the model and refuses the call; what it said, as the error that it had.
+    """
+    code = str(_problem(reply).get("code"))
+    if reply.status >= 500:
+        return InferenceFailed(f"{url} answered {reply.status}: {_message(reply)}")
+    if reply.status != 400 or code == _ELSEWHERE:
+        return EngineAway(f"{url} cannot be asked for this: it answered {reply.status}: {_message(reply)}")
+    kind = getattr(errors, code, NeverWorks)
     known = isinstance(kind, type) and issubclass(kind, NeverWorks)
-    return (kind if known else NeverWorks)(f"{url} refuses: {_message(reply)}", "See the log of the inference service.")
+    hint = "See the log of the inference service."
+    raise (kind if known else NeverWorks)(f"{url} refuses: {_message(reply)}", hint)
+
+
+def _worst(said: Collection[RushesError], urls: Sequence[str]) -> RushesError:
+    """The error of a question that nobody answered: a model that failed counts, a service that is away does not."""
+    failed = next((error for error in said if isinstance(error, InferenceFailed)), None)
+    return failed or next(iter(said), None) or EngineAway(f"no inference service answers: {', '.join(urls)}")
 
 
 def _message(reply: _Reply) -> str:

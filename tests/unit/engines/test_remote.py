@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import simplejpeg
 
-from rushes.domain.errors import BadMedia, EngineAway, InferenceFailed, ModelMissing, NeverWorks, Refused
+from rushes.domain.errors import BadMedia, EngineAway, InferenceFailed, NeverWorks, Refused
 from rushes.engines import wire
 from rushes.engines.calls import answer
 from rushes.engines.http import InferenceServices, InferenceSession
@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response({"well": 200, "cut": 200}.get(manner) or int(manner))
         self.send_header("Content-Length", str(len(data) + (manner == "cut")))
         if manner == "429":
-            self.send_header("Retry-After", "0.1")
+            self.send_header("Retry-After", self.server.retry_after)
         self.end_headers()
         self.wfile.write(data)
         self.close_connection = manner == "cut"
@@ -101,6 +101,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.manner, self.said = manner, said
         self.asked: list[tuple[str, str]] = []
+        self.retry_after = "0.1"
         self.over = threading.Event()
 
     @property
@@ -180,31 +181,69 @@ def test_a_service_that_is_not_there_is_no_fault_of_the_work_but_a_model_that_fa
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        (b'{"code": "ModelMissing", "detail": "no m"}', ModelMissing),
+        (b'{"code": "BadMedia", "detail": "no film"}', BadMedia),
         (b'{"code": "EngineAway"}', NeverWorks),
         (b"?", NeverWorks),
     ],
 )
 def test_a_call_that_is_refused_never_works(said: bytes, kind: type[Exception], asking: Asking) -> None:
-    with serving("404", said) as server, pytest.raises(kind):
+    with serving("400", said) as server, pytest.raises(kind):
         asking(server.url).embed("m", ["a"])
+
+
+NOT_HERE = [("301", b""), ("401", b""), ("403", b""), ("404", b""), ("409", b""), ("413", b"")]
+
+
+@pytest.mark.parametrize(("status", "said"), [*NOT_HERE, ("400", b'{"code": "ModelMissing", "detail": "no m"}')])
+def test_a_service_with_other_models_or_tokens_leaves_a_question_to_others_and_fails_no_work(
+    status: str, said: bytes, asking: Asking
+) -> None:
+    with serving(status, said) as other, serving("well") as good:
+        assert asking(good.url, other.url).embed("m", ["a"]).shape == (1, 64)  # a session begins with the second
+        assert len(other.asked) == 1
+        with pytest.raises(EngineAway, match=f"cannot be asked for this: it answered {status}"):
+            asking(other.url).embed("m", ["a"])
+
+
+def test_a_busy_service_is_waited_for_where_another_fails(asking: Asking) -> None:
+    with serving("500") as bad, serving(lambda n: "429" if n < 3 else "well") as busy:
+        assert asking(busy.url, bad.url).embed("m", ["a"]).shape == (1, 64)
+        assert (len(bad.asked), len(busy.asked)) == (1, 3)
+
+
+def test_a_time_that_is_no_number_is_a_second(asking: Asking) -> None:
+    with serving(lambda n: "429" if n < 2 else "well") as server:
+        server.retry_after = "nan"
+        assert asking(server.url).embed("m", ["a"]).shape == (1, 64)
+
+
+def given_up(server: Server) -> list[BaseException]:
+    """How a question ends whose asker hangs up when it has been heard."""
+    session = InferenceServices((server.url,), seconds=60).session()
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            session.post("embed", wire.pack({"model": "m", "texts": ["a"]}))
+        except EngineAway as e:
+            failures.append(e)
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    while not server.asked:
+        asker.join(0.01)
+    session.close()
+    asker.join(10)
+    return failures
 
 
 def test_who_hangs_up_leaves_a_question_at_once() -> None:
     with serving("stall") as server:
-        session = InferenceServices((server.url,), seconds=60).session()
-        failures: list[BaseException] = []
+        assert len(given_up(server)) == 1
 
-        def ask() -> None:
-            try:
-                session.post("embed", wire.pack({"model": "m", "texts": ["a"]}))
-            except EngineAway as e:
-                failures.append(e)
 
-        asker = threading.Thread(target=ask)
-        asker.start()
-        while not server.asked:
-            asker.join(0.01)
-        session.close()
-        asker.join(10)
-        assert len(failures) == 1
+def test_who_hangs_up_while_services_are_busy_asks_no_more() -> None:
+    with serving(lambda n: "429" if n < 2 else "well") as server:
+        server.retry_after = "30"
+        assert len(given_up(server)) == 1
+        assert len(server.asked) == 1
