@@ -71,8 +71,12 @@ def join_steps(first: Step, *others: Step) -> Step:
 
 
 def cancel_step(home: Home, job: Job, stage: str) -> None:
-    """Cancel a step and what needs it. Without its first step nothing of a job can be done."""
-    if home.specs[stage].opens_plan:
+    """Cancel a step and what needs it. Without its first step nothing of a job can be done.
+
+    Raises:
+        Refused: its stage is not installed here.
+    """
+    if _is_whole_job(home, job, stage) or home.specs[stage].opens_plan:
         command(home, job.id, JobCommand.CANCEL)
     else:
         home.ledger.control(job.id, JobCommand.CANCEL, stages=dependants_of([stage], _stages(job), home.specs))
@@ -82,12 +86,24 @@ def retry_step(home: Home, job: Job, stage: str) -> tuple[str, ...]:
     """Try a step again, with what needs it, and with what it needs where that is not done; the tasks that are tried.
 
     If the whole job is cancelled, its other steps stay so.
+    Raises:
+        Refused: its stage is not installed here.
     """
+    if _is_whole_job(home, job, stage):
+        return retry(home, job.id)
     wanted = {*requirements_of([stage], home.specs), *dependants_of([stage], _stages(job), home.specs)}
     others = [name for name in _stages(job) if name not in wanted]
     if job.state is JobState.CANCELLED and others:
         home.ledger.control(job.id, JobCommand.CANCEL, stages=others)
     return retry(home, job.id, stages=wanted)
+
+
+def _is_whole_job(home: Home, job: Job, stage: str) -> bool:
+    """Whether there is no other step, as in a queue of one's own, whose stage is none of ours."""
+    is_alone = list(_stages(job)) == [stage]
+    if not is_alone and stage not in home.specs:
+        raise Refused(f"the stage {stage!r} is not installed here", f"Retry or cancel the whole job: {job.id}")
+    return is_alone
 
 
 def _stages(job: Job) -> Sequence[str]:

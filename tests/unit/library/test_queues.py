@@ -8,6 +8,7 @@ import pytest
 
 from rushes.domain.errors import ExpiredToken, Refused
 from rushes.domain.job import JobCommand, JobState
+from rushes.jobs.steps import cancel_step, retry_step
 from rushes.library import Library
 from rushes.library.access.task_tokens import TokenKeys, TokenSigner
 from rushes.library.job_events import MOST_EVENTS, JobEvents, WorkEvent, WorkEventType
@@ -103,3 +104,19 @@ def test_more_events_than_are_kept_of_an_attempt_are_no_message(queues: Queues) 
     with pytest.raises(Refused, match="at most 1000 events"):
         JobEvents(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 2)))
     assert JobEvents(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 1))) == MOST_EVENTS
+
+
+def test_the_only_step_of_a_job_is_cancelled_and_retried_as_the_job(library: Library) -> None:
+    job = library.queues.enqueue("default", "one", b"").id
+    library.jobs.cancel_step(library.jobs.step(f"{job}.work"))
+    assert library.queues.job(job).state is JobState.CANCELLED
+    assert list(library.queues.dequeue("default", 1, LEASE)) == []
+    library.jobs.retry_step(library.jobs.step(f"{job}.work"))
+    assert [taken.job for taken in library.queues.dequeue("default", 1, LEASE)] == [job]
+
+
+def test_a_step_whose_stage_is_not_installed_is_refused(library: Library) -> None:
+    job = library.queues.enqueue("default", "one", b"")
+    for steer in (cancel_step, retry_step):
+        with pytest.raises(Refused, match="not installed"):
+            steer(library.home, job, "removed")
