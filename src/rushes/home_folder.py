@@ -86,8 +86,8 @@ def trust(folder: Path) -> Path:
         raise WrongHome(f"no home at {folder}", "Name the folder .rushes, or a backup.")
     if folder.name != HOME_NAME and (folder / HOME_NAME).is_dir():
         folder /= HOME_NAME
-    known = [path for path in _trusted() if Path(path).is_dir()]
     make_private(_file().parent)
+    known = _trusted()  # also where there is no folder now: its disk may not be mounted
     write_whole(_file(), json.dumps(sorted({*known, os.path.realpath(folder)}), indent=1).encode())
     return folder
 

@@ -105,6 +105,18 @@ def test_a_home_that_was_made_here_is_trusted(download: Path, tmp_path: Path, mo
     assert not home_folder.is_trusted(download)
 
 
+def test_a_home_on_a_disk_that_is_not_mounted_just_now_stays_trusted(tmp_path: Path) -> None:
+    disk, away = tmp_path / "disk", tmp_path / "away"
+    for folder in (home := disk / HOME_NAME, other := tmp_path / "other"):
+        folder.mkdir(parents=True)
+    home_folder.trust(home)
+    disk.rename(away)
+    home_folder.trust(other)
+    away.rename(disk)
+    assert home_folder.is_trusted(home)
+    assert home_folder.is_trusted(other)
+
+
 def test_what_reaches_nobody_is_taken_from_any_home(download: Path) -> None:
     (download / "rushes.toml").write_text("slots = 3\n")
     assert "3" in rushes("config", "show").stdout
