@@ -72,6 +72,11 @@ def test_a_clip_is_cut_from_a_film_in_a_bucket(far: Library, tmp_path: Path) -> 
     assert (tmp_path / "clip.mp4").stat().st_size > 1000
 
 
+def test_a_timeline_names_the_address_of_a_film_in_a_bucket(far: Library, seaweed_s3: BucketLocation) -> None:
+    timeline = far.videos.export(far.videos.find("a film.mp4"), "otio").decode()
+    assert f'"target_url": "s3://{seaweed_s3.bucket}/films/a%20film.mp4"' in timeline
+
+
 def test_the_same_film_again_is_the_same_job(far: Library, seaweed_s3: BucketLocation) -> None:
     ran = far.run([f"s3://{seaweed_s3.bucket}/films/a film.mp4"], FAST)
     assert ran.exit_code == 0

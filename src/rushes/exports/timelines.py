@@ -191,4 +191,6 @@ def _range(start: int, end: int, rate: Fraction) -> JSON:
 
 
 def _url(path: str) -> str:
-    return ("file://" if path.startswith("/") else "") + quote(os.fsencode(path))
+    """Of a file, or of a film in a bucket (s3://bucket/key)."""
+    scheme = "s3://" if path.startswith("s3://") else ""
+    return (scheme or "file://" * path.startswith("/")) + quote(os.fsencode(path.removeprefix(scheme)))

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
@@ -56,13 +55,16 @@ def with_current_path(home: Home, video: Video) -> Video:
         return video
 
 
-def current_path(home: Home, video: Video) -> Path:
-    """The file at which it lies now: people read its path as clean text, which may lack bytes of its name."""
+def current_address(home: Home, video: Video) -> str:
+    """The file at which it lies now, or its address in a bucket.
+
+    People read its path as clean text, which may lack bytes of its name.
+    """
     path = with_current_path(home, video).path
-    if LOST not in path:
-        return home.originals / path
-    sources = (place.spec.source.path for place in list_originals(home, video))
-    return home.originals / next((source for source in sources if clean_text(source) == path), path)
+    if LOST in path:
+        sources = (place.spec.source.path for place in list_originals(home, video))
+        path = next((source for source in sources if clean_text(source) == path), path)
+    return path if path.startswith("s3://") else str(home.originals / path)
 
 
 def manifest_of(home: Home, job: str, stage: str, output: str) -> Manifest | None:

@@ -140,6 +140,12 @@ def test_otio_is_in_frames_at_a_constant_rate() -> None:
     assert clips[0]["media_reference"]["target_url"] == "file:///media/film.mp4"
 
 
+def test_a_film_in_a_bucket_is_referenced_by_its_address() -> None:
+    film = TimelineMedia("a b.mp4", "s3://bucket/films/a b.mp4", Span(0, 10, Fraction(1, 25)), Fraction(25))
+    (clip,) = json.loads(otio(film, [Span(0, 10, Fraction(1, 25))]))["tracks"]["children"][0]["children"]
+    assert clip["media_reference"]["target_url"] == "s3://bucket/films/a%20b.mp4"
+
+
 def test_names_that_are_not_text_make_no_broken_timeline() -> None:
     film = TimelineMedia("caf\udce9.mp4", "/m/caf\udce9 ü.mp4", Span(0, 10, Fraction(1, 25)), Fraction(25))
     doc = json.loads(otio(film, [Span(0, 10, Fraction(1, 25))]))

@@ -17,7 +17,7 @@ from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video, find_video
 from rushes.index.query import SHOT
-from rushes.jobs.originals import current_path, list_originals, manifest_of
+from rushes.jobs.originals import current_address, list_originals, manifest_of
 from rushes.library.transcript import spoken_languages
 from rushes.library.videos.export import everything, export
 from rushes.library.videos.files import WrittenFile
@@ -66,7 +66,7 @@ def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:
 
 def write_all(home: Home, video: Video) -> list[WrittenFile]:
     """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
-    film = current_path(home, video)
+    film = home.originals / current_address(home, video)
     files = [file for ending in (*NAMES, sidecar.ENDING) for file in _files(home, video, film, ending)]
     if video.poster and (data := read_document(home.blobs, video.poster)):
         files.append((film.with_name(f"{film.stem}-poster.jpg"), data))

@@ -15,7 +15,7 @@ from rushes.exports.files_beside import check_output_path
 from rushes.home import Home
 from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video
-from rushes.jobs.originals import current_path, manifest_of, read_artifact, read_probe
+from rushes.jobs.originals import current_address, manifest_of, read_artifact, read_probe
 from rushes.library.transcript import FILES, export_transcript
 from rushes.wiring.setup import needed
 
@@ -82,9 +82,8 @@ def footage_of(home: Home, video: Video) -> timelines.TimelineMedia:
     facts = read_probe(home, home.ledger.job(video.job))
     if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
-    path = current_path(home, video)
     span, rate = facts.video.span.moved(-facts.start), facts.video.rate
-    return timelines.TimelineMedia(video.name, str(path), span, rate, bool(facts.audio))
+    return timelines.TimelineMedia(video.name, current_address(home, video), span, rate, bool(facts.audio))
 
 
 def _markers(home: Home, video: Video) -> list[timelines.Marker]:
