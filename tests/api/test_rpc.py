@@ -170,3 +170,25 @@ def test_a_message_that_is_too_large_is_refused(tmp_path: Path, size: int, code:
     with listening(tmp_path / "home") as address:
         assert refusal(asked, address, "Enqueue", ask, pb.EnqueueResponse) == code
         assert not listed(address).jobs
+
+
+@pytest.mark.parametrize("ask", [{"created_from": 2**62}, {"created_to": 2**62}, {"cursor": "garbage"}])
+def test_a_list_that_cannot_be_read_is_an_invalid_argument(tmp_path: Path, ask: dict[str, Any]) -> None:
+    with listening(tmp_path / "home") as address:
+        assert refusal(asked, address, "List", pb.ListRequest(queue="default", **ask), pb.ListResponse) == (
+            "INVALID_ARGUMENT"
+        )
+
+
+def test_a_cursor_goes_on_in_its_own_list_alone(tmp_path: Path) -> None:
+    with listening(tmp_path / "home") as address:
+        made = [
+            asked(address, "Enqueue", pb.EnqueueRequest(queue="default", request_id=id), pb.EnqueueResponse).job_id
+            for id in ("one", "two")
+        ]
+        page = asked(address, "List", pb.ListRequest(queue="default", page_size=1), pb.ListResponse)
+        more = pb.ListRequest(queue="default", page_size=1, cursor=page.cursor)
+        found = [*page.jobs, *asked(address, "List", more, pb.ListResponse).jobs]
+        assert [job.job_id for job in found] == made[::-1]
+        other = pb.ListRequest(queue="default", cursor=page.cursor, state=pb.JOB_STATE_FAILED)
+        assert refusal(asked, address, "List", other, pb.ListResponse) == "INVALID_ARGUMENT"

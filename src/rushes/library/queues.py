@@ -67,7 +67,7 @@ class Queues:
         """A job; the same request id again answers the job there is, whatever its parameters.
 
         Raises:
-            Refused: there is no such queue, or no request id.
+            Refused: there is no such queue, no request id, or a job of another queue has it.
             OverLimit: the parameters are too long.
         """
         self._check(queue)
@@ -84,6 +84,8 @@ class Queues:
         first = Draft(task_id(job, STAGE, None), job, STAGE, None, _spec(owner), lane_of(queue))
         new = NewJob(job, owner, request, request_id, RECIPE, payload, priority, queue=queue)
         made = self.home.ledger.submit(new, first).job
+        if made.queue != queue:
+            raise Refused(f"request {request_id!r} is a job of the queue {made.queue!r}", "Make another id for this.")
         self.home.transport.announce(first.lane, [first.id])
         return made
 

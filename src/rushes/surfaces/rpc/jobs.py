@@ -7,6 +7,7 @@ from typing import Any
 from rushes.domain.errors import Refused
 from rushes.domain.job import Job, JobState
 from rushes.library import Library
+from rushes.library.access.signing import Signer
 from rushes.library.created_range import CreatedRange, utc_millis
 from rushes.library.queues import params_of
 from rushes.remote.generated import jobs_pb2 as pb
@@ -29,7 +30,7 @@ class JobsApi:
     """The methods of JobService."""
 
     def __init__(self, library: Library) -> None:
-        self._queues = library.queues
+        self._queues, self._signer = library.queues, Signer.of(library.home)
 
     def enqueue(self, request: pb.EnqueueRequest, _context: Any) -> pb.EnqueueResponse:
         """A job; the same request id again answers the job there is."""
@@ -72,11 +73,13 @@ class JobsApi:
         size = min(max(0, request.page_size) or ROWS, MOST_ROWS)
         state = WANTED.get(request.state)
         created = CreatedRange(_iso(request.created_from), _iso(request.created_to))
-        page = self._queues.page(request.queue, state, created, request.cursor, size)
+        of = f"queue {request.queue} {request.state} {request.created_from} {request.created_to}"
+        page = self._queues.page(request.queue, state, created, self._signer.unseal(request.cursor, of), size)
         for _ in (None,) * (min(request.page, 1000) - 1 if not request.cursor else 0):
             more = page.cursor
             page = self._queues.page(request.queue, state, created, more, size) if more else type(page)(())
-        return pb.ListResponse(jobs=map(_job, page.rows), cursor=page.cursor, last_page=not page.cursor)
+        cursor = self._signer.seal(page.cursor, of)
+        return pb.ListResponse(jobs=map(_job, page.rows), cursor=cursor, last_page=not cursor)
 
 
 def _time_left(context: Any) -> float:
@@ -98,4 +101,7 @@ def millis(iso: str) -> int:
 
 
 def _iso(millis: int) -> str:
-    return utc_millis(datetime.fromtimestamp(millis / 1000, UTC)) if millis > 0 else ""
+    try:
+        return utc_millis(datetime.fromtimestamp(millis / 1000, UTC)) if millis > 0 else ""
+    except (ValueError, OverflowError, OSError) as e:
+        raise Refused(f"{millis} is no time in milliseconds since 1970") from e
