@@ -133,7 +133,7 @@ def kill(ledger: BucketLedger) -> None:
     if films._thread:
         films._thread.join()
     for one in films:
-        one._close()
+        one.close()
     films._held.clear()
 
 

@@ -3,9 +3,12 @@
 import itertools
 import shutil
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from ledger_kit import BROKEN, Clock, done, film, first_of, kill, new_job, opened, worker
@@ -14,7 +17,7 @@ from tests.faulty_http import conflict, flipped, lost, short, slow_down, way_to
 
 from rushes.bucket.conditional import ConditionalBucket
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import Refused
+from rushes.domain.errors import Refused, StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.task import LEASE_SECONDS, Lease, TaskState, Verdict
@@ -22,6 +25,7 @@ from rushes.domain.worker import Incarnation
 from rushes.ledger.bucket import BucketLedger
 from rushes.ledger.bucket.film import OPEN, TOKEN, database_key, lock_key
 
+T = TypeVar("T")
 _fresh = itertools.count()
 FILM = new_job("film")
 OTHER = new_job("other")
@@ -267,3 +271,175 @@ def test_a_database_that_came_damaged_is_fetched_again(
         assert b.takes_over()
         b.ledger.close()
         a.ledger.close()
+
+
+class LosesAnswers(ConditionalBucket):
+    """A bucket that may not answer a write or a deletion, though it did as it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.answers: dict[str, list[bool]] = {}  # whether the next changes of a key are answered
+        self.away = False
+
+    def _put(self, key: str, *args: Any) -> str | None:
+        return self._answer(key, super()._put(key, *args))
+
+    def delete(self, key: str, point: str) -> None:
+        self._answer(key, super().delete(key, point))
+
+    def _answer(self, key: str, answer: T) -> T:
+        coming = self.answers.get(key)
+        if self.away or (coming and not coming.pop(0)):
+            raise StoreAway("no answer")
+        return answer
+
+
+@pytest.fixture
+def deaf(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(LosesAnswers(), tmp_path / "deaf", "deaf")
+    machine.ledger.films._start = lambda: None  # type: ignore[method-assign] # store_changes is what its thread does
+    yield machine
+    machine.ledger.close()
+
+
+def forgets(machine: Machine, key: str, *answers: bool) -> None:
+    assert isinstance(machine.bucket, LosesAnswers)
+    machine.bucket.answers = {key: [*answers, False]}
+
+
+def test_a_database_whose_answer_was_lost_is_not_taken_for_anothers(deaf: Machine) -> None:
+    begin(deaf)
+    first, second = deaf.ledger.claim("deaf", ["cpu"], 2)
+    deaf.ledger.complete("deaf", [done(first)])
+    forgets(deaf, database_key("film.mp4"))
+    deaf.ledger.films.store_changes()
+    deaf.ledger.films.store_changes()
+    assert deaf.ledger.complete("deaf", [done(second)]).verdicts == (Verdict.OK,)
+
+
+def test_a_lock_whose_answer_was_lost_is_still_ours(deaf: Machine) -> None:
+    begin(deaf)
+    (lease,) = deaf.ledger.claim("deaf", ["cpu"], 1)
+    for _ in range(2):
+        forgets(deaf, lock_key("film.mp4"))
+        assert deaf.ledger.renew(deaf.me, {lease.task: lease.fence}, {}).leases == {lease.task: "keep"}
+    assert deaf.ledger.renew(deaf.me, {lease.task: lease.fence}, {}).leases == {lease.task: "keep"}
+
+
+def test_a_film_whose_taking_was_not_answered_is_taken_at_once_the_next_time(deaf: Machine) -> None:
+    for key in (lock_key("film.mp4"), database_key("film.mp4")):
+        forgets(deaf, key)
+        with pytest.raises(StoreAway):
+            deaf.ledger.submit(FILM, first_of(FILM))
+    assert deaf.ledger.submit(FILM, first_of(FILM)).job.id == FILM.id
+
+
+def test_a_release_that_is_not_answered_leaves_a_film_that_can_be_read(deaf: Machine) -> None:
+    forgets(deaf, lock_key("film.mp4"), True)
+    deaf.ledger.submit(FILM, first_of(FILM))
+    assert deaf.ledger.job(FILM.id).state is JobState.CREATED
+
+
+def test_what_could_not_be_stored_for_a_person_is_not_held_any_more(deaf: Machine, tmp_path: Path) -> None:
+    """Nobody would renew its lock, and readers here would see no other machine's work."""
+    deaf.ledger.submit(FILM, first_of(FILM))
+    forgets(deaf, database_key("film.mp4"), True, False)
+    with pytest.raises(StoreAway):
+        deaf.ledger.control(FILM.id, JobCommand.PRIORITY, 5)
+    other = Machine(deaf.bucket, tmp_path / "other", "other")
+    other.takes_over()
+    other.ledger.control(FILM.id, JobCommand.CANCEL)
+    deaf.clock.advance(10)
+    assert deaf.ledger.job(FILM.id).state is JobState.CANCELLED
+    other.ledger.close()
+
+
+def test_work_goes_on_while_the_bucket_is_away_for_longer_than_a_lease(deaf: Machine) -> None:
+    begin(deaf)
+    (lease,) = deaf.ledger.claim("deaf", ["cpu"], 1)
+    assert isinstance(deaf.bucket, LosesAnswers)
+    deaf.bucket.away = True
+    for _ in range(4):
+        deaf.clock.advance(LEASE_SECONDS / 2)
+        assert deaf.ledger.renew(deaf.me, {lease.task: lease.fence}, {}).leases == {lease.task: "keep"}
+    deaf.bucket.away = False
+    assert deaf.ledger.complete("deaf", [done(lease)]).verdicts == (Verdict.OK,)
+
+
+def test_two_that_ask_one_after_the_other_have_tokens_that_grow(machine: Machines, bucket: ConditionalBucket) -> None:
+    """Quicker than either looks again at what the bucket has."""
+    a, b = machine("a"), machine("b")
+    a.ledger.submit(FILM, first_of(FILM))
+    tokens = []
+    for one in (b, a, b, a):
+        one.ledger.control(FILM.id, JobCommand.RESUME)
+        stored = bucket.get(database_key("film.mp4"))
+        tokens.append(int(stored.labels[TOKEN]) if stored else 0)
+    assert tokens == sorted(set(tokens))
+
+
+def test_a_damaged_database_does_not_stop_work_on_other_films(machine: Machines, bucket: ConditionalBucket) -> None:
+    a = machine("a")
+    a.ledger.submit(OTHER, first_of(OTHER))
+    bucket.swap(database_key("a-first.mp4"), b"no database" * 100, "", {TOKEN: "x", OPEN: "1"}, "checkpoint")
+    a.clock.advance(10)
+    worker(a.ledger, "a")
+    assert [lease.job for lease in a.ledger.claim("a", ["cpu"], 1)] == [OTHER.id]
+    assert [job.id for job in a.ledger.jobs("ann").rows] == [OTHER.id]
+
+
+def test_the_thread_that_stores_outlives_an_error_that_nobody_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rushes.ledger.bucket.films.STORE_SECONDS", 0.01)
+    a = Machine(ConditionalBucket(MemoryStore()), tmp_path / "a", "a")
+    begin(a)
+    a.ledger.films.store_changes()
+    (film_held,) = a.ledger.films
+    real, met = film_held.store, threading.Event()
+
+    def broken() -> None:
+        met.set()
+        film_held.store = real  # type: ignore[method-assign]
+        raise ValueError("a bug")
+
+    film_held.store = broken  # type: ignore[method-assign]
+    (lease,) = a.ledger.claim("a", ["cpu"], 1)
+    a.ledger.complete("a", [done(lease)])
+    assert met.wait(60)
+    until = time.monotonic() + 60
+    while film_held.changed and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not film_held.changed
+    a.ledger.close()
+
+
+def test_a_reader_that_meets_a_release_looks_again(machine: Machines) -> None:
+    a = machine("a")
+    begin(a)
+    (film_held,) = a.ledger.films
+    real = a.ledger._reader
+
+    def reader(job: str) -> object:
+        a.ledger._reader = real  # type: ignore[method-assign]
+        found = real(job)
+        a.ledger.films.release(film_held)
+        return found
+
+    a.ledger._reader = reader  # type: ignore[method-assign, assignment]
+    assert a.ledger.job(FILM.id).id == FILM.id
+
+
+def test_a_working_copy_that_another_machine_went_on_from_is_not_taken_up(machine: Machines) -> None:
+    a, b = machine("a"), machine("b")
+    begin(a)
+    a.ledger.films.store_changes()
+    kill(a.ledger)  # its disk stays
+    (lease, *_) = b.takes_over()
+    b.ledger.complete("b", [done(lease)])
+    b.ledger.films.store_changes()
+    kill(b.ledger)
+    again = Machine(a.bucket, a.disk, "again")
+    again.takes_over()
+    assert lease.task in {row.id for row in again.ledger.tasks(FILM.id, TaskState.DONE).rows}
+    again.ledger.close()

@@ -32,11 +32,16 @@ from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, Need, TaskState
 from rushes.domain.worker import Incarnation
+from rushes.ledger.bucket import BucketLedger
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Debt, Ledger
 
 EXAMPLES = int(os.environ.get("RUSHES_EXAMPLES", "0"))
-DEFAULT = {"sqlite": 36, "dynamodb": 2}  # servers answer more slowly: 12 each; the emulator takes 6 s an example
+DEFAULT = {
+    "sqlite": 36,
+    "bucket": 6,
+    "dynamodb": 2,
+}  # servers are slower: 12 each; the emulator takes 6 s
 JOBS = [NewJob(job_id("ann", str(n)), "ann", str(n), f"{n}.mp4", "r", "{}", n) for n in range(3)]
 COMMANDS = [JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobCommand.CANCEL, JobCommand.PRIORITY]
 FAULTS = st.sampled_from(["none"] * 8 + ["reopen", "lost before", "lost reply"])
@@ -82,6 +87,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def both(self, fault: str, verb: Callable[[Ledger], Any]) -> Any:
         """The same answer from both, whatever happens on the way."""
+        self.hold()
         if fault == "reopen":
             self.crash()
         if fault == "lost before":
@@ -101,7 +107,14 @@ class LedgerMachine(RuleBasedStateMachine):
         pool = live if live and n % 4 else self.leases
         return pool[n // 4 % len(pool)]
 
+    def hold(self) -> None:
+        """A film of a bucket that is released answers LOST to all that is late: whoever works holds it."""
+        if isinstance(self.real, BucketLedger):
+            self.real.films.take("film")
+
     def crash(self) -> None:
+        if isinstance(self.real, BucketLedger):  # its workers die with the process: test_bucket_machine
+            return
         self.backend.handles.pop().close()
         self.real = self.backend.open()
 
@@ -322,8 +335,7 @@ def lists(ledger: Ledger) -> object:
     return tasks, logs, ledger.known("ann", keys), jobs, [ledger.tasks(state=state).rows for state in TaskState]
 
 
-# Films that pass from machine to machine have a story of their own: test_bucket_machine.
-@pytest.mark.parametrize("name", sorted(set(OPEN) - {"memory", "bucket"}))
+@pytest.mark.parametrize("name", sorted(set(OPEN) - {"memory"}))
 def test_a_ledger_answers_as_the_model_does(name: str) -> None:
     chosen = settings(
         max_examples=EXAMPLES or DEFAULT.get(name, 12),

@@ -14,7 +14,8 @@ from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.telemetry import effect
 
-_NONCE = "nonce"  # the label by which a writer recognises its own write when the answer was lost
+_NONCE = "nonce"  # the label by which a write is recognised when its answer was lost
+WRITER = "writer"  # the label of one who writes an object again and again, and alone
 _TRIES = 5  # of a write that met another (409) and changed nothing
 _REFUSALS = (AlreadyExistsError, PreconditionError, FileNotFoundError)
 
@@ -57,9 +58,10 @@ class ConditionalBucket:
     def swap(self, key: str, data: bytes, was: str, labels: Mapping[str, str], point: str) -> str | None:
         """Write if the ETag is still the one that `was` there ("": nothing); the new ETag, None if it is another.
 
-        A refusal of what we wrote ourselves, because its answer was lost on the way, is a success.
+        A refusal of what we wrote ourselves, because its answer was lost on the way, is a success. An earlier write
+        with the same label WRITER is ours as well, and is written over.
         """
-        nonce = secrets.token_hex(8)
+        nonce, writer = secrets.token_hex(8), labels.get(WRITER)
         for _ in range(_TRIES):
             etag = self._put(key, data, was, {**labels, _NONCE: nonce}, point)
             if etag is not None:
@@ -67,7 +69,9 @@ class ConditionalBucket:
             there = self.get(key, body=False)
             if there and there.labels.get(_NONCE) == nonce:
                 return there.etag
-            if (there.etag if there else "") != was:
+            if there and writer and there.labels.get(WRITER) == writer:
+                was = there.etag
+            elif (there.etag if there else "") != was:
                 return None
         raise StoreAway(f"writing {key}: refused again and again, though nobody has changed it")
 

@@ -149,6 +149,8 @@ def _translate(e: sqlite3.Error, name: str) -> RushesError:
         return NoRoom(f"no disk space to write the {name}: {e}")
     if code(e) in _AWAY:
         return StoreAway(f"no response from the {name}: {e}")
+    if isinstance(e, sqlite3.ProgrammingError) and "closed database" in str(e):
+        return StoreAway(f"the {name} was closed")
     if code(e) in DAMAGED:
         return WrongHome(f"the file of the {name} is damaged: {e}", "Restore a backup with: rushes restore")
     return RushesError(f"the {name} failed: {e}")

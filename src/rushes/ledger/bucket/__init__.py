@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rushes.bucket.conditional import ConditionalBucket
-from rushes.domain.errors import LeaseLost, NotFound, Refused
+from rushes.domain.errors import LeaseLost, NotFound, Refused, StoreAway, WrongHome
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.keys import parse_task_id
@@ -43,6 +43,19 @@ def _guarded(verb: Callable[Concatenate["BucketLedger", P], T]) -> Callable[Conc
             return verb(self, *args, **named)
 
     return guarded
+
+
+def _looking(verb: Callable[P, T]) -> Callable[P, T]:
+    """A verb that only looks, and takes no turn: a film that is released meanwhile is looked at once more."""
+
+    @functools.wraps(verb)
+    def looked(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return verb(*args, **named)
+        except StoreAway:
+            return verb(*args, **named)
+
+    return looked
 
 
 class BucketLedger:
@@ -79,6 +92,7 @@ class BucketLedger:
             folder / "films",
             me,
             self._copies,
+            self._here,
             clock=clock,
             wall=wall,
             ledger_clock=ledger_clock,
@@ -216,11 +230,13 @@ class BucketLedger:
             film.ledger.log(task, fence, first, lines)
 
     # Looking
+    @_looking
     def job(self, job: str) -> Job:
         if reader := self._reader(job):
             return reader.job(job)
         raise rules.no_job(job)
 
+    @_looking
     def jobs(
         self,
         owner: str,
@@ -236,6 +252,7 @@ class BucketLedger:
             return Page(tuple(job for ledger in ledgers for job in ledger.jobs(owner, ids=ids).rows))
         return merged.jobs(ledgers, owner, state, queue, oldest_first=oldest_first, cursor=cursor, limit=limit)
 
+    @_looking
     def tasks(
         self,
         job: str = "",
@@ -253,19 +270,23 @@ class BucketLedger:
             readers = {name: ledger for name, ledger in readers.items() if name in {self._name(_job(id)) for id in ids}}
         return merged.tasks(readers, state, stage, ids, cursor=cursor, limit=limit)
 
+    @_looking
     def events(
         self, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
     ) -> tuple[Event, ...]:
         reader = self._reader(job)
         return reader.events(job, after, types, task, limit) if reader else ()
 
+    @_looking
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
         return merged.changed(dict(self._readers()), cursor)
 
+    @_looking
     def workers(self) -> tuple[Worker, ...]:
         held = {film.name for film in self.films} | self._copies.locked
-        others = ((ledger.workers(), name in held) for name, ledger in self._readers())
-        return merged.workers([(self._here.workers(), True), *others])
+        return merged.workers(
+            self._here.workers(), (ledger.workers() for name, ledger in self._readers() if name in held)
+        )
 
     def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
         return add_up(count for _, ledger in self._readers() for count in ledger.counts(jobs))
@@ -280,7 +301,7 @@ class BucketLedger:
     def _claim_hinted(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
         leases: list[Lease] = []
         for name in dict.fromkeys(self._name(_job(task)) for task in hinted):
-            film = self.films.take(name) if name else None
+            film = self._try(name) if name else None
             if film and len(leases) < n:
                 mine = [task for task in hinted if self._name(_job(task)) == name]
                 leases += film.ledger.claim(worker, lanes, n - len(leases), mine)
@@ -291,9 +312,13 @@ class BucketLedger:
         held = [film.name for film in self.films]
         if len(held) >= MOST_FILMS:
             return None
-        return next(
-            (film for name in self._copies.open_films() if name not in held and (film := self._try(name))), None
-        )
+        for name in self._copies.open_films():
+            try:
+                if name not in held and (film := self._try(name)):
+                    return film
+            except WrongHome as e:
+                self._copies.set_damaged(name, e)
+        return None
 
     def _nothing_open(self) -> bool:
         """Whether no film that is not held has work left in it, as far as the last look tells."""
@@ -350,7 +375,6 @@ class BucketLedger:
         """The ledger that knows a job, None if none does."""
         name = self._name(job)
         film = self.films.held(name)
-        self._copies.names()
         return film.ledger if film else self._copies.ledger(name)
 
     def _name(self, job: str) -> str:

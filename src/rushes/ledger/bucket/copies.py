@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.bucket.conditional import ConditionalBucket
+from rushes.domain.errors import WrongHome
 from rushes.files import make_private, write_whole
 from rushes.ledger.bucket.film import DATABASE, FOLDER, LOCK, OPEN, TOKEN, database_key
 from rushes.ledger.clock import Seconds
 from rushes.ledger.sqlite import SqliteLedger
+from rushes.telemetry import log
 
 LOOK_SECONDS = 5.0  # between two lists of the bucket
 
@@ -39,6 +41,7 @@ class Copies:
         self._etags: dict[str, str] = {}  # as the bucket lists them
         self._copies: dict[str, tuple[str, CopiedLedger]] = {}
         self._stats: dict[str, FilmStat] = {}
+        self._damaged: dict[str, str] = {}  # the version of a film that cannot be opened
         self._looked = float("-inf")
         self._lock = threading.RLock()
         self.locked: frozenset[str] = frozenset()  # films that somebody holds, or held when it died
@@ -51,14 +54,24 @@ class Copies:
             return tuple(self._etags)
 
     def ledger(self, name: str) -> CopiedLedger | None:
-        """The copy of a film, as it was at the last look; None if it has no database."""
+        """The copy of a film, a few seconds old at most; None if it has no database, or a damaged one."""
         with self._lock:
+            self.names()
             etag, kept = self._etags.get(name), self._copies.get(name)
-            if etag is None:
+            if etag is None or self._damaged.get(name) == etag:
                 return None
-            if kept is None or kept[0] != etag:
-                kept = self._fetch(name, etag)
+            try:
+                if kept is None or kept[0] != etag:
+                    kept = self._fetch(name, etag)
+            except WrongHome as e:
+                self.set_damaged(name, e)
             return kept[1] if kept else None
+
+    def set_damaged(self, name: str, error: WrongHome) -> None:
+        """This version of a film cannot be opened: it is passed over, so that the others can be worked on."""
+        log.error("%s is passed over: %s", name, error)
+        with self._lock:
+            self._damaged[name] = self._etags.get(name, "")
 
     def stat(self, name: str) -> FilmStat:
         """What the labels of its database say; asked again when its version has changed."""
@@ -67,13 +80,16 @@ class Copies:
             if known is None or known.etag != self._etags.get(name):
                 head = self._bucket.get(database_key(name), body=False)
                 labels = head.labels if head else {}
-                known = FilmStat(head.etag if head else "", int(labels.get(TOKEN, 0)), labels.get(OPEN) != "0")
+                token = labels.get(TOKEN, "")
+                known = FilmStat(
+                    head.etag if head else "", int(token) if token.isdecimal() else 0, labels.get(OPEN) != "0"
+                )
                 self._stats[name] = known
             return known
 
     def open_films(self) -> Iterator[str]:
         """Films in which work is left, those that nobody holds first."""
-        names = self.names()
+        names = [name for name in self.names() if self._damaged.get(name) != self._etags[name]]
         return (name for name in sorted(names, key=lambda name: name in self.locked) if self.stat(name).open)
 
     def note(self, name: str, etag: str) -> None:

@@ -2,13 +2,14 @@
 
 import contextlib
 import hashlib
+import secrets
 import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rushes.bucket.conditional import ConditionalBucket
-from rushes.domain.errors import LeaseLost
+from rushes.bucket.conditional import WRITER, ConditionalBucket
+from rushes.domain.errors import LeaseLost, RushesError, StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.worker import Incarnation
 from rushes.files import make_private, write_whole
@@ -18,6 +19,7 @@ from rushes.ledger.sql.job_row import JobRows
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.ledger.sqlite.store import Transaction
 from rushes.sqlite.file import SqliteFile
+from rushes.telemetry import log
 
 FOLDER = "checkpoints"
 DATABASE, LOCK = "ckpt.sqlite", "lock.json"
@@ -33,6 +35,12 @@ class FilmLedger(SqliteLedger):
     def stamp(self, token: int, by: str, taken_from: str) -> None:
         """Write the fencing token; jobs that are open record from whom the film was taken."""
         self._write("stamp", lambda tx: _stamp(tx, token, by, taken_from))
+
+    @property
+    def token(self) -> int:
+        """The fencing token of whoever wrote it last."""
+        known: list[str] = self._read(lambda tx: tx.column("home", name="fencing_token"))
+        return int(known[0]) if known else 0
 
     @property
     def quiet(self) -> bool:
@@ -56,7 +64,8 @@ class Film:
     def __init__(self, bucket: ConditionalBucket, name: str, folder: Path, lock: FilmLock) -> None:
         """`folder` is where working copies of all films lie; each holding of a film has a copy of its own there."""
         self.name, self.lock = name, lock
-        self._bucket, self._folder = bucket, folder / hashlib.sha256(name.encode()).hexdigest()[:24] / str(lock.token)
+        copies = folder / hashlib.sha256(name.encode()).hexdigest()[:24]
+        self._bucket, self._folder = bucket, copies / f"{lock.token}-{secrets.token_hex(4)}"
         self._database, self._base = self._folder / DATABASE, self._folder / "etag"
         self.etag, self._written, self._stored = "", 0, 0
         self._storing, self._closed = threading.Lock(), False
@@ -93,16 +102,26 @@ class Film:
                 take_over=True,
                 places=places,
             )
-            self.ledger.stamp(self.lock.token, me.id, self.lock.taken_from)
-            self.touch()
-            with contextlib.suppress(LeaseLost):
-                self.store()
-                return self._drop_others()
+            try:
+                if self._make_ours(me):
+                    return self._drop_others()
+            except BaseException:
+                self.forget()
+                raise
             self.ledger.close()
-            shutil.rmtree(self._folder)  # the former holder came first with a last write: take that up
-            if not self.lock.renew():
-                break
+            shutil.rmtree(self._folder)
         raise LeaseLost(f"{self.name} was taken by another process")
+
+    def _make_ours(self, me: Incarnation) -> bool:
+        """Store it under our token; False if a former holder came first with a last write, which is to be taken up."""
+        last = self.ledger.token
+        if last >= self.lock.token and not self.lock.renew(last + 1):
+            raise LeaseLost(f"{self.name} was taken by another process")
+        self.ledger.stamp(self.lock.token, me.id, self.lock.taken_from)
+        self.touch()
+        with contextlib.suppress(LeaseLost):
+            self.store()
+        return not self.changed
 
     def store(self) -> None:
         """Put the database into the bucket if it has changed.
@@ -119,7 +138,11 @@ class Film:
                 raise LeaseLost(f"the lock of {self.name} was lost")
             copy = self._folder / f"{DATABASE}.copy"
             self.ledger.backup(copy)
-            labels = {TOKEN: str(self.lock.token), OPEN: "0" if self.ledger.quiet else "1"}
+            labels = {
+                TOKEN: str(self.lock.token),
+                OPEN: "0" if self.ledger.quiet else "1",
+                WRITER: self.lock.writer,
+            }
             etag = self._bucket.swap(database_key(self.name), copy.read_bytes(), self.etag, labels, POINT)
             copy.unlink()
             if etag is None:
@@ -128,17 +151,21 @@ class Film:
             write_whole(self._base, etag.encode())
 
     def release(self) -> None:
-        """Store what is left and let others have it."""
+        """Store what is left and let others have it; a lock that cannot be deleted now ends by itself."""
         self.store()
-        self._close()
-        self.lock.release()
+        self.close()
+        try:
+            self.lock.release()
+        except StoreAway as e:
+            log.warning("the lock of %s could not be released: %s", self.name, e)
 
     def forget(self) -> None:
         """It is not ours any more: what is here is not taken up again."""
-        self._close()
-        shutil.rmtree(self._folder)
+        self.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Write nothing more; what is here may be taken up again."""
         with self._storing:
             self._closed = True
             self.ledger.close()
@@ -148,11 +175,20 @@ class Film:
         head = self._bucket.get(database_key(self.name), body=False)
         self.etag = head.etag if head else ""
         left = [base.with_name(DATABASE) for base in self._others("etag") if base.read_text() == self.etag]
-        if left and left[0].exists():
-            SqliteFile(left[0], "ledger", lambda _db: None).backup(self._database)
-        elif head and (stored := self._bucket.get(database_key(self.name))):
+        if any(self._taken_up(file) for file in left if file.exists()):
+            return
+        if head and (stored := self._bucket.get(database_key(self.name))):
             self.etag = stored.etag
             write_whole(self._database, stored.data)
+
+    def _taken_up(self, file: Path) -> bool:
+        try:
+            with contextlib.closing(SqliteFile(file, "ledger", lambda _db: None)) as left:
+                left.backup(self._database)
+        except RushesError as e:
+            log.warning("the working copy %s is not used: %s", file, e)
+            return False
+        return True
 
     def _others(self, name: str) -> list[Path]:
         return [path for path in self._folder.parent.glob(f"*/{name}") if path.parent != self._folder]

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rushes.bucket.conditional import ConditionalBucket
-from rushes.domain.errors import LeaseLost, NotFound, StoreAway
+from rushes.domain.errors import LeaseLost, NotFound, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.worker import Incarnation
 from rushes.ledger.bucket.copies import Copies
 from rushes.ledger.bucket.film import Film, IsGone, lock_key
 from rushes.ledger.bucket.lock import FilmLock
 from rushes.ledger.clock import Millis, Seconds
-from rushes.telemetry import log
+from rushes.ledger.port import Ledger
+from rushes.telemetry import BugLog, Outage, log
 
 STORE_SECONDS = 2.0  # between two uploads of a database while work goes on
 
@@ -27,6 +28,7 @@ class Films:
         folder: Path,
         me: Incarnation,
         copies: Copies,
+        here: Ledger,
         *,
         clock: Seconds,
         wall: Millis,
@@ -34,7 +36,8 @@ class Films:
         is_gone: IsGone,
         places: Mapping[str, str],
     ) -> None:
-        self.me, self.copies = me, copies
+        """`here` has the rows of this machine's workers."""
+        self.me, self.copies, self._here = me, copies, here
         self._bucket, self._folder = bucket, folder
         self._clock, self._wall, self._ledger_clock, self._is_gone = clock, wall, ledger_clock, is_gone
         self._places = places
@@ -44,6 +47,7 @@ class Films:
         self.guard = threading.RLock()  # no film changes hands while it is held
         self._wake, self._over = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
+        self._bugs, self._outage = BugLog(), Outage("a film cannot be stored in the bucket")
 
     def __iter__(self) -> Iterator[Film]:
         with self.guard:
@@ -63,22 +67,29 @@ class Films:
             )
             if not lock.acquire(self.copies.stat(name).token):
                 return None
-            del self._locks[name]
             film = Film(self._bucket, name, self._folder, lock)
-            film.open(self.me, self._ledger_clock, self._wall, self._is_gone, self._places)
+            try:
+                film.open(self.me, self._ledger_clock, self._wall, self._is_gone, self._places)
+            except BaseException:
+                with contextlib.suppress(StoreAway):
+                    lock.release()
+                raise
+            del self._locks[name]
             if lock.taken_from:
                 log.warning("%s was held by %s, which has stopped; going on with it", name, lock.taken_from)
-            for worker in self.workers.values():
-                film.ledger.renew(worker, {}, {})
+            film.ledger.sweep()  # whoever worked on it before is gone
+            for row in self._here.workers():
+                if row.alive and (worker := self.workers.get(row.incarnation.id)):
+                    film.ledger.renew(worker, {}, {})
             self._held[name] = film
             return film
 
     def keep(self, film: Film) -> bool:
-        """Renew its lock; whether it is still ours. While the bucket is away it is, until the lease is over."""
+        """Renew its lock; whether it is still ours. While the bucket is away, nobody has said that it is not."""
         try:
             ours = film.lock.renew()
         except StoreAway:
-            ours = film.lock.held
+            return True
         if not ours:
             self.lose(film)
         return ours
@@ -119,9 +130,18 @@ class Films:
                 film.release()
             except LeaseLost:
                 self.lose(film)
+            except StoreAway:
+                if not self.workers:  # nobody would renew its lock
+                    self._leave(film)
+                raise
             else:
                 self._held.pop(film.name, None)
                 self.copies.note(film.name, film.etag)
+
+    def _leave(self, film: Film) -> None:
+        """Its lock ends by itself, and this machine's copy is taken up the next time."""
+        self._held.pop(film.name, None)
+        film.close()
 
     def control_worker(self, worker: str, command: JobCommand) -> None:
         """A worker of this process drains or leaves; with the last one that leaves, every film is released."""
@@ -143,10 +163,9 @@ class Films:
         for film in self:
             try:
                 self.release(film)
-            except StoreAway as e:  # its lock ends by itself, and this machine's copy is taken up the next time
+            except RushesError as e:
                 log.warning("%s could not be stored: %s", film.name, e)
-                film.ledger.close()
-        self._held.clear()
+                self._leave(film)
 
     def _start(self) -> None:
         with self.guard:
@@ -163,7 +182,11 @@ class Films:
         while not self._over.is_set():
             self._wake.wait()
             self._wake.clear()
-            self.store_changes()
+            try:
+                self.store_changes()
+            except Exception as e:  # noqa: BLE001 - the thread is needed until the end
+                self._bugs.add(e)
+                self._wake.set()
             self._over.wait(STORE_SECONDS)
 
     def _store(self, film: Film) -> None:
@@ -171,6 +194,8 @@ class Films:
             film.store()
         except LeaseLost:
             self.lose(film)
-        except StoreAway as e:
-            log.warning("%s is not stored yet: %s", film.name, e)
+        except RushesError as e:  # the bucket is away, or the disk is full
+            self._outage.began(f"{film.name}: {e}")
             self._wake.set()
+        else:
+            self._outage.ended()

@@ -6,10 +6,11 @@ its own clock. What a former holder still writes is refused by the conditional w
 
 import json
 import secrets
+import threading
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rushes.bucket.conditional import ConditionalBucket
+from rushes.bucket.conditional import WRITER, ConditionalBucket
 from rushes.domain.keys import JSON
 from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
@@ -62,6 +63,8 @@ class FilmLock:
         self._etag, self._until = "", 0.0  # of our own lock: the version that we wrote, and until when it holds
         self._seen, self._since = "", 0.0  # of another's: the version, and when we saw it first
         self._document: LockDocument | None = None
+        self._turn = threading.Lock()  # two threads that write it would refuse each other
+        self.writer = secrets.token_hex(8)  # by which our own writes are known when their answers were lost
         self.taken_from = ""  # the worker that held it before us, if we did not wait for its release
 
     @property
@@ -76,25 +79,33 @@ class FilmLock:
 
     def acquire(self, last_token: int) -> bool:
         """Take it if nobody holds it any more; the token is greater than any before, also than `last_token`."""
-        began, there = self._clock(), self._bucket.get(self._key)
-        document = parse_lock(there.data) if there else None
-        if there and document and not self._is_over(there.etag, document):
-            return False
-        token = max(last_token, document.fencing_token if document else 0) + 1
-        self.taken_from = document.worker_id if document else ""
-        return self._write(token, iso(self._wall()), there.etag if there else "", began)
+        with self._turn:
+            began, there = self._clock(), self._bucket.get(self._key)
+            document = parse_lock(there.data) if there else None
+            ours = there is not None and there.labels.get(WRITER) == self.writer
+            if there and document and not ours and not self._is_over(there.etag, document):
+                return False
+            token = max(last_token, document.fencing_token if document else 0) + 1
+            if not ours:
+                self.taken_from = document.worker_id if document else ""
+            return self._write(token, iso(self._wall()), there.etag if there else "", began)
 
-    def renew(self) -> bool:
-        """Keep it for another lease; whether it is still ours."""
-        if self._document is None or not self._etag:
-            return False
-        return self._write(self.token, self._document.acquired_at, self._etag, self._clock())
+    def renew(self, token: int = 0) -> bool:
+        """Keep it for another lease, with this token if ours is less; whether it is still ours."""
+        with self._turn:
+            if self._document is None or not self._etag:
+                return False
+            began = self._clock()
+            return self._write(max(self.token, token), self._document.acquired_at, self._etag, began)
 
     def release(self) -> None:
         """Let others have it at once. One that may be over already is left alone: it may be another's by now."""
-        if self.held:
-            self._bucket.delete(self._key, POINT)
-        self._etag, self._until = "", 0.0
+        with self._turn:
+            try:
+                if self.held:
+                    self._bucket.delete(self._key, POINT)
+            finally:
+                self._etag, self._until = "", 0.0
 
     def _is_over(self, etag: str, document: LockDocument) -> bool:
         if etag != self._seen:
@@ -106,6 +117,6 @@ class FilmLock:
         document = LockDocument(
             me.id, acquired_at, expires, token, me.host, me.boot, me.pid, me.pid_start, secrets.token_hex(8)
         )
-        etag = self._bucket.swap(self._key, document.to_bytes(), was, {}, POINT)
+        etag = self._bucket.swap(self._key, document.to_bytes(), was, {WRITER: self.writer}, POINT)
         self._document, self._etag, self._until = document, etag or "", began + LEASE_SECONDS
         return etag is not None

@@ -95,12 +95,11 @@ def _cursors(cursor: str) -> dict[str, str]:
     return known if isinstance(known, dict) else {}
 
 
-def workers(films: Iterable[tuple[Sequence[Worker], bool]]) -> tuple[Worker, ...]:
-    """Every worker once; those of a film that nobody holds are not alive."""
-    found: dict[str, Worker] = {}
-    for some, is_held in films:
-        for worker in some:
-            one = worker if is_held else replace(worker, alive=False)
-            before = found.get(one.incarnation.id)
-            found[one.incarnation.id] = replace(one, held=(*before.held, *one.held)) if before else one
+def workers(here: Sequence[Worker], films: Iterable[Sequence[Worker]]) -> tuple[Worker, ...]:
+    """Every worker once, as its own machine knows it if that is ours, with what it holds in all films."""
+    found = {worker.incarnation.id: worker for worker in here}
+    for worker in (worker for some in films for worker in some):
+        before = found.setdefault(worker.incarnation.id, worker)
+        if before is not worker:
+            found[worker.incarnation.id] = replace(before, held=(*before.held, *worker.held))
     return tuple(found.values())
