@@ -1,13 +1,18 @@
 """Fixtures of the contract suites: one store per test, on every backend there is."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import aws_kit
 import pytest
 import remote_kit
+from bucket_machines import LosesAnswers, Machine, Machines, fresh
 from ledger_kit import OPEN, Backend
+from obstore.store import MemoryStore
 
+from rushes.bucket.conditional import ConditionalBucket
+from rushes.bucket.location import BucketLocation
 from rushes.ledger.port import Ledger
 
 
@@ -35,3 +40,33 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
 @pytest.fixture
 def ledger(backend: Backend) -> Ledger:
     return backend.open()
+
+
+@pytest.fixture(params=["memory", "ministack", "seaweed"])
+def film_bucket(request: pytest.FixtureRequest) -> ConditionalBucket:
+    if request.param == "memory":
+        return ConditionalBucket(MemoryStore())
+    location: BucketLocation = request.getfixturevalue(f"{request.param}_s3")
+    return ConditionalBucket.at(replace(location, prefix=f"films{next(fresh)}"))
+
+
+@pytest.fixture
+def machine(film_bucket: ConditionalBucket, tmp_path: Path) -> Iterator[Machines]:
+    made: list[Machine] = []
+
+    def make(name: str) -> Machine:
+        made.append(Machine(film_bucket, tmp_path / name, name))
+        return made[-1]
+
+    yield make
+    for one in made:
+        if one.disk.exists():
+            one.ledger.close()
+
+
+@pytest.fixture
+def deaf(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(LosesAnswers(), tmp_path / "deaf", "deaf")
+    machine.ledger.films._start = lambda: None  # type: ignore[method-assign] # store_changes is what its thread does
+    yield machine
+    machine.ledger.close()

@@ -73,6 +73,14 @@ class NotFound(Refused):
         self.what = what
 
 
+class Requested(RushesError):
+    """The command is stored; the worker that holds the film carries it out."""
+
+    hint = "Nothing to do. See what has become of it with: rushes jobs show JOB"
+    exit_code = 0
+    verdict = "is carried out by another worker"
+
+
 class NotAllowed(Refused):
     """A credential is missing or has too few permissions."""
 

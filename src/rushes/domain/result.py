@@ -33,6 +33,7 @@ class Provenance:
     attempt: int
     models: tuple[str, ...] = ()
     engine: str = ""  # where these ran: local, http or stub; empty where none was asked
+    fencing_token: int = 0  # of the film's lock, in a home that has one
 
 
 @dataclass(frozen=True, slots=True)

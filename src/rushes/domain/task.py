@@ -68,6 +68,7 @@ class Lease(NamedTuple):  # a tuple: batches make thousands, and a frozen datacl
     spec: str
     failures: int
     losses: int
+    token: int = 0  # the fencing token of the film's lock, in a home that has one
 
 
 class Finish(NamedTuple):

@@ -3,18 +3,17 @@
 Results are acknowledged when their manifest is in the bucket. A database that is late is repaired by adoption.
 """
 
+import contextlib
 import functools
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rushes.bucket.conditional import ConditionalBucket
-from rushes.domain.errors import LeaseLost, NotFound, Refused, StoreAway, WrongHome
+from rushes.domain.errors import LeaseLost, NotFound, StoreAway, TryAgain, WrongHome
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState, NewJob
-from rushes.domain.keys import parse_task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
@@ -22,8 +21,10 @@ from rushes.files import make_private
 from rushes.ledger import process, rules
 from rushes.ledger.bucket import merged
 from rushes.ledger.bucket.copies import Copies
+from rushes.ledger.bucket.directory import Directory, job_of
 from rushes.ledger.bucket.film import Film, IsGone
 from rushes.ledger.bucket.films import Films
+from rushes.ledger.bucket.mailbox import FilmRequest
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
 from rushes.ledger.counting import add_up
 from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
@@ -31,6 +32,7 @@ from rushes.ledger.sqlite import SqliteLedger
 
 T = TypeVar("T")
 P = ParamSpec("P")
+_BY_REQUEST = (JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobCommand.CANCEL, JobCommand.PRIORITY)
 MOST_FILMS = 8  # that one process works on at the same time
 
 
@@ -99,8 +101,8 @@ class BucketLedger:
             is_gone=is_gone,
             places=places or {},
         )
+        self._directory = Directory(self.films, self._copies)
         self._film_of, self._film_of_key = film_of, film_of_key
-        self._names: dict[str, str] = {}  # the film of a job
 
     # Taking in
     @_guarded
@@ -108,12 +110,12 @@ class BucketLedger:
         try:
             return Submitted(self.job(new.id), created=False)
         except NotFound:
-            name = self._names[new.id] = self._film_of(new)
+            name = self._directory.names[new.id] = self._film_of(new)
         return self._steer(name, lambda film: film.ledger.submit(new, first))
 
     @_guarded
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
-        film = self._held(job)
+        film = self._directory.held(job)
         return film.ledger.draft(job, task, fence, tasks, facts) if film else Verdict.LOST
 
     @_guarded
@@ -128,9 +130,9 @@ class BucketLedger:
             return self._claim_hinted(worker, lanes, n, hinted)
         leases: list[Lease] = []
         for film in self.films:
-            leases += film.ledger.claim(worker, lanes, n - len(leases), ()) if len(leases) < n else ()
+            leases += film.claim(worker, lanes, n - len(leases)) if len(leases) < n else ()
         if not leases and (film_taken := self._next_film()):
-            leases += film_taken.ledger.claim(worker, lanes, n)
+            leases += film_taken.claim(worker, lanes, n)
         return tuple(leases)
 
     @_guarded
@@ -140,9 +142,10 @@ class BucketLedger:
         self.films.workers[worker.id] = worker
         here = self._here.renew(worker, {}, {}, note)
         leases, drain, gone = dict.fromkeys(holding, LeaseStatus.LOST), here.drain, here.gone
+        self._look()
         for film in self.films:
             if self.films.keep(film):
-                mine = {task: fence for task, fence in holding.items() if self._film_of_task(task) is film}
+                mine = {task: fence for task, fence in holding.items() if self._directory.held_of_task(task) is film}
                 reply = film.ledger.renew(
                     worker, mine, {task: progress[task] for task in mine if task in progress}, note
                 )
@@ -153,7 +156,7 @@ class BucketLedger:
     @_guarded
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
         verdicts, ready = dict.fromkeys(finishes, Verdict.LOST), list[str]()
-        for film, some in self._by_film(finishes, lambda finish: finish.task):
+        for film, some in self._directory.by_film(finishes, lambda finish: finish.task):
             reply = film.ledger.complete(worker, some)
             verdicts |= dict(zip(some, reply.verdicts, strict=True))
             ready += reply.ready
@@ -162,7 +165,7 @@ class BucketLedger:
 
     @_guarded
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
-        film = self._film_of_task(task)
+        film = self._directory.held_of_task(task)
         if film is None:
             return Verdict.LOST
         verdict = film.ledger.fail(worker, task, fence, failure, delay)
@@ -171,7 +174,7 @@ class BucketLedger:
 
     @_guarded
     def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float = 0.0) -> None:
-        for film, some in self._by_film(held, lambda pair: pair[0]):
+        for film, some in self._directory.by_film(held, lambda pair: pair[0]):
             film.ledger.give_back(worker, some, reason, delay)
             self.films.written(film)
 
@@ -179,7 +182,7 @@ class BucketLedger:
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         swept = [self._here.sweep(limit)]
         for film in self.films:
-            mine = [debt for debt in paid if self._name(debt.job) == film.name]
+            mine = [debt for debt in paid if self._directory.name(debt.job) == film.name]
             found = film.ledger.sweep(limit, mine)
             if mine or found.released:
                 self.films.written(film)
@@ -193,10 +196,12 @@ class BucketLedger:
     @_guarded
     def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
         if command in (JobCommand.DRAIN, JobCommand.LEAVE):
-            self._here.control(target, command)
-            self.films.control_worker(target, command)
+            self._control_worker(target, command)
             return None
-        return self._steer(self._found(target), lambda film: film.ledger.control(target, command, value, stages))
+        asked = FilmRequest(target, command, value, stages=tuple(stages)) if command in _BY_REQUEST else None
+        return self._steer(
+            self._directory.find(target), lambda film: film.ledger.control(target, command, value, stages), asked
+        )
 
     @_guarded
     def revive(
@@ -207,7 +212,9 @@ class BucketLedger:
         again: bool = False,
         delayed: bool = False,
     ) -> tuple[str, ...]:
-        return self._steer(self._found(job), lambda film: film.ledger.revive(job, tasks, stages, again, delayed))
+        asked = None if again or delayed else FilmRequest(job, tasks=tuple(tasks), stages=tuple(stages))
+        name = self._directory.find(job)
+        return self._steer(name, lambda film: film.ledger.revive(job, tasks, stages, again, delayed), asked)
 
     @_guarded
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
@@ -219,20 +226,20 @@ class BucketLedger:
 
     @_guarded
     def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
-        names = [name for name, ledger in self._readers() if ledger.known(owner, keys)]
+        names = [name for name, ledger in self._directory.readers() if ledger.known(owner, keys)]
         return sum(
             self._steer(name, lambda film: film.ledger.set_aside(owner, keys, reason, note_only)) for name in names
         )
 
     @_guarded
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
-        if film := self._film_of_task(task):
+        if film := self._directory.held_of_task(task):
             film.ledger.log(task, fence, first, lines)
 
     # Looking
     @_looking
     def job(self, job: str) -> Job:
-        if reader := self._reader(job):
+        if reader := self._directory.reader(job):
             return reader.job(job)
         raise rules.no_job(job)
 
@@ -247,7 +254,7 @@ class BucketLedger:
         ids: Collection[str] = (),
         queue: str = "",
     ) -> Page[Job]:
-        ledgers = [ledger for _, ledger in self._readers()]
+        ledgers = [ledger for _, ledger in self._directory.readers()]
         if ids:
             return Page(tuple(job for ledger in ledgers for job in ledger.jobs(owner, ids=ids).rows))
         return merged.jobs(ledgers, owner, state, queue, oldest_first=oldest_first, cursor=cursor, limit=limit)
@@ -263,29 +270,33 @@ class BucketLedger:
         limit: int = 500,
     ) -> Page[Task]:
         if job:
-            reader = self._reader(job)
+            reader = self._directory.reader(job)
             return reader.tasks(job, state, stage, ids, cursor, limit) if reader else Page(())
-        readers = dict(self._readers())
+        readers = dict(self._directory.readers())
         if ids:
-            readers = {name: ledger for name, ledger in readers.items() if name in {self._name(_job(id)) for id in ids}}
+            readers = {
+                name: ledger
+                for name, ledger in readers.items()
+                if name in {self._directory.name(job_of(id)) for id in ids}
+            }
         return merged.tasks(readers, state, stage, ids, cursor=cursor, limit=limit)
 
     @_looking
     def events(
         self, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
     ) -> tuple[Event, ...]:
-        reader = self._reader(job)
+        reader = self._directory.reader(job)
         return reader.events(job, after, types, task, limit) if reader else ()
 
     @_looking
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
-        return merged.changed(dict(self._readers()), cursor)
+        return merged.changed(dict(self._directory.readers()), cursor)
 
     @_looking
     def workers(self) -> tuple[Worker, ...]:
         held = {film.name for film in self.films} | self._copies.locked
         return merged.workers(
-            self._here.workers(), (ledger.workers() for name, ledger in self._readers() if name in held)
+            self._here.workers(), (ledger.workers() for name, ledger in self._directory.readers() if name in held)
         )
 
     def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
@@ -300,12 +311,17 @@ class BucketLedger:
 
     def _claim_hinted(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
         leases: list[Lease] = []
-        for name in dict.fromkeys(self._name(_job(task)) for task in hinted):
+        for name in dict.fromkeys(self._directory.name(job_of(task)) for task in hinted):
             film = self._try(name) if name else None
             if film and len(leases) < n:
-                mine = [task for task in hinted if self._name(_job(task)) == name]
-                leases += film.ledger.claim(worker, lanes, n - len(leases), mine)
+                mine = [task for task in hinted if self._directory.name(job_of(task)) == name]
+                leases += film.claim(worker, lanes, n - len(leases), mine)
         return tuple(leases)
+
+    def _look(self) -> None:
+        """See what is asked of films; while the bucket is away, nothing is."""
+        with contextlib.suppress(StoreAway):
+            self._copies.names()
 
     def _next_film(self) -> Film | None:
         """Another film with work left in it, if this process can have one more."""
@@ -330,16 +346,33 @@ class BucketLedger:
         except LeaseLost:  # another process was quicker
             return None
 
-    def _steer(self, name: str, verb: Callable[[Film], T]) -> T:
+    def _control_worker(self, worker: str, command: JobCommand) -> None:
+        try:
+            self._here.control(worker, command)
+        except NotFound:
+            names = [
+                name
+                for name, ledger in self._directory.readers()
+                if name in self._copies.locked and any(row.incarnation.id == worker for row in ledger.workers())
+            ]
+            if command is JobCommand.LEAVE or not names:
+                raise
+            self.films.request(names[0], FilmRequest(worker, command))  # a worker drains whole, whoever tells it
+        self.films.control_worker(worker, command)
+
+    def _steer(self, name: str, verb: Callable[[Film], T], asked: FilmRequest | None = None) -> T:
         """What a person or program asks: stored before it is answered.
 
         Raises:
-            Refused: another process works on the film.
+            TryAgain: another process works on the film, and this cannot be asked of it.
+            Requested: another process works on the film, and will do it.
         """
         was_held = self.films.held(name) is not None
         film = self._try(name)
+        if film is None and asked:
+            self.films.request(name, asked)
         if film is None:
-            raise Refused(f"{name} is being worked on elsewhere", "Try again when that has ended, or stop the worker.")
+            raise TryAgain(f"{name} is being worked on elsewhere", "Try again when that has ended, or stop the worker.")
         try:
             answer = verb(film)
             self.films.store(film)
@@ -347,66 +380,3 @@ class BucketLedger:
         finally:
             if not was_held:
                 self.films.release(film)
-
-    def _held(self, job: str) -> Film | None:
-        name = self._name(job)
-        return self.films.held(name) if name else None
-
-    def _film_of_task(self, task: str) -> Film | None:
-        return self._held(_job(task))
-
-    def _by_film(self, items: Iterable[T], task_of: Callable[[T], str]) -> list[tuple[Film, list[T]]]:
-        """What is about films that are held, film by film."""
-        groups: dict[str, list[T]] = defaultdict(list)
-        for item in items:
-            groups[self._name(_job(task_of(item)))].append(item)
-        return [(film, some) for name, some in groups.items() if (film := self.films.held(name))]
-
-    def _readers(self) -> Iterator[tuple[str, SqliteLedger]]:
-        """Every film: the working copy of one that is held, else the copy of what is stored."""
-        names = dict.fromkeys([*self._copies.names(), *(film.name for film in self.films)])
-        for name in names:
-            film = self.films.held(name)
-            ledger = film.ledger if film else self._copies.ledger(name)
-            if ledger:
-                yield name, ledger
-
-    def _reader(self, job: str) -> SqliteLedger | None:
-        """The ledger that knows a job, None if none does."""
-        name = self._name(job)
-        film = self.films.held(name)
-        return film.ledger if film else self._copies.ledger(name)
-
-    def _name(self, job: str) -> str:
-        """The film of a job, "" if it is not known here."""
-        try:
-            return self._found(job)
-        except NotFound:
-            return ""
-
-    def _found(self, job: str) -> str:
-        """The film of a job.
-
-        Raises:
-            NotFound: no such job.
-        """
-        if job not in self._names:
-            self._names.update((job, name) for name, ledger in self._readers() if _has(ledger, job))
-        if job not in self._names:
-            raise rules.no_job(job)
-        return self._names[job]
-
-
-def _has(ledger: SqliteLedger, job: str) -> bool:
-    try:
-        ledger.job(job)
-    except NotFound:
-        return False
-    return True
-
-
-def _job(task: str) -> str:
-    try:
-        return parse_task_id(task)[0]
-    except ValueError:
-        return ""

@@ -10,6 +10,7 @@ from rushes.bucket.conditional import ConditionalBucket
 from rushes.domain.errors import WrongHome
 from rushes.files import make_private, write_whole
 from rushes.ledger.bucket.film import DATABASE, FOLDER, LOCK, OPEN, TOKEN, database_key
+from rushes.ledger.bucket.mailbox import films_asked
 from rushes.ledger.clock import Seconds
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.telemetry import log
@@ -45,6 +46,7 @@ class Copies:
         self._looked = float("-inf")
         self._lock = threading.RLock()
         self.locked: frozenset[str] = frozenset()  # films that somebody holds, or held when it died
+        self.asked: frozenset[str] = frozenset()  # films that something is asked of
 
     def names(self, *, now: bool = False) -> tuple[str, ...]:
         """Every film that has a database; the list is a few seconds old at most, or of `now`."""
@@ -88,9 +90,10 @@ class Copies:
             return known
 
     def open_films(self) -> Iterator[str]:
-        """Films in which work is left, those that nobody holds first."""
+        """Films in which work is left, or of which something is asked, those that nobody holds first."""
         names = [name for name in self.names() if self._damaged.get(name) != self._etags[name]]
-        return (name for name in sorted(names, key=lambda name: name in self.locked) if self.stat(name).open)
+        names.sort(key=lambda name: name in self.locked)
+        return (name for name in names if name in self.asked or self.stat(name).open)
 
     def note(self, name: str, etag: str) -> None:
         """This process has just stored that version: readers see it before the next look."""
@@ -108,6 +111,7 @@ class Copies:
         found = self._bucket.list(f"{FOLDER}/")
         self._etags = dict(_films(found, DATABASE))
         self.locked = frozenset(name for name, _ in _films(found, LOCK))
+        self.asked = films_asked(found, FOLDER)
         self._looked = self._clock()
 
     def _fetch(self, name: str, etag: str) -> tuple[str, CopiedLedger] | None:

@@ -5,15 +5,17 @@ import hashlib
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from rushes.bucket.conditional import WRITER, ConditionalBucket
 from rushes.domain.errors import LeaseLost, RushesError, StoreAway
 from rushes.domain.event import EventType
+from rushes.domain.task import Lease
 from rushes.domain.worker import Incarnation
 from rushes.files import make_private, write_whole
 from rushes.ledger.bucket.lock import FilmLock
+from rushes.ledger.bucket.mailbox import Mailbox
 from rushes.ledger.clock import Millis, Seconds
 from rushes.ledger.sql.job_row import JobRows
 from rushes.ledger.sqlite import SqliteLedger
@@ -69,6 +71,7 @@ class Film:
         self._database, self._base = self._folder / DATABASE, self._folder / "etag"
         self.etag, self._written, self._stored = "", 0, 0
         self._storing, self._closed = threading.Lock(), False
+        self._mailbox = Mailbox(bucket, f"{FOLDER}/{name}")
         self.ledger: FilmLedger
 
     @property
@@ -104,6 +107,7 @@ class Film:
             )
             try:
                 if self._make_ours(me):
+                    self.do_requests()
                     return self._drop_others()
             except BaseException:
                 self.forget()
@@ -149,6 +153,23 @@ class Film:
                 raise LeaseLost(f"another process has written {self.name}")
             self.etag, self._stored = etag, written
             write_whole(self._base, etag.encode())
+
+    def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> list[Lease]:
+        """Leases that carry our token, which stands in the manifests that are made under them."""
+        return [lease._replace(token=self.lock.token) for lease in self.ledger.claim(worker, lanes, n, hinted)]
+
+    def do_requests(self) -> None:
+        """Do what was asked of it while others could not write it.
+
+        Raises:
+            LeaseLost: another process has written it, or holds the lock.
+            StoreAway: later, then.
+        """
+        keys = self._mailbox.apply(self.ledger)
+        if keys:
+            self.touch()
+            self.store()
+            self._mailbox.delete(keys)
 
     def release(self) -> None:
         """Store what is left and let others have it; a lock that cannot be deleted now ends by itself."""

@@ -4,18 +4,22 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from rushes.bucket.conditional import ConditionalBucket
-from rushes.domain.errors import LeaseLost, NotFound, RushesError, StoreAway
+from rushes.domain.errors import LeaseLost, NotFound, Requested, RushesError, StoreAway
 from rushes.domain.job import JobCommand
+from rushes.domain.task import RENEW_SECONDS
 from rushes.domain.worker import Incarnation
-from rushes.ledger.bucket.copies import Copies
-from rushes.ledger.bucket.film import Film, IsGone, lock_key
+from rushes.ledger.bucket.copies import LOOK_SECONDS, Copies
+from rushes.ledger.bucket.film import FOLDER, Film, IsGone, lock_key
 from rushes.ledger.bucket.lock import FilmLock
+from rushes.ledger.bucket.mailbox import FilmRequest, Mailbox
 from rushes.ledger.clock import Millis, Seconds
 from rushes.ledger.port import Ledger
 from rushes.telemetry import BugLog, Outage, log
 
+DONE_SECONDS = RENEW_SECONDS + LOOK_SECONDS  # until what is asked of a holder is done
 STORE_SECONDS = 2.0  # between two uploads of a database while work goes on
 
 
@@ -92,7 +96,29 @@ class Films:
             return True
         if not ours:
             self.lose(film)
-        return ours
+        elif film.name in self.copies.asked:
+            self._do_requests(film)
+        return film.name in self._held
+
+    def _do_requests(self, film: Film) -> None:
+        try:
+            film.do_requests()
+        except LeaseLost:
+            self.lose(film)
+        except StoreAway as e:
+            log.warning("what is asked of %s is done later: %s", film.name, e)
+
+    def request(self, name: str, request: FilmRequest) -> NoReturn:
+        """Ask whoever holds a film. If it was released meanwhile, it is done here and now.
+
+        Raises:
+            Requested: always.
+        """
+        Mailbox(self._bucket, f"{FOLDER}/{name}").put(request, self._wall())
+        with contextlib.suppress(LeaseLost):
+            if film := self.take(name):
+                self.release(film)
+        raise Requested(f"asked: the worker that holds {name} does it within {DONE_SECONDS:.0f} s")
 
     def lose(self, film: Film) -> None:
         """Another process has it: write nothing more."""

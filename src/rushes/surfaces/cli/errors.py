@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
+from rushes.domain.errors import Interrupted, Refused, Requested, RushesError, Terminated
 from rushes.domain.redaction import redact
 from rushes.files import make_private, write_whole
 from rushes.surfaces.cli.screen import DONE, TROUBLE, silence
@@ -62,6 +62,10 @@ def _print_traceback(error: BaseException) -> None:
 def report_known(session: Session, error: RushesError) -> int:
     """An error of ours, in plain words."""
     kind = type(error)
+    if isinstance(error, Requested):
+        session.document({"requested": str(error)})
+        session.line(str(error))
+        return kind.exit_code
     known = {"code": kind.exit_code, "kind": kind.__name__, "message": str(error), "hint": error.advice}
     session.message("exit_error", **known, resumable=isinstance(error, Interrupted | Terminated))
     show(session, str(error), _cause(error), meaning_of(kind), error.advice)

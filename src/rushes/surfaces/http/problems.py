@@ -24,6 +24,7 @@ STATUS: Mapping[type[RushesError], int] = {  # the first that fits, so the finer
     TooManyAtOnce: 429,
     errors.Throttled: 429,
     NotFound: 404,
+    errors.Requested: 202,
     errors.NotAllowed: 403,
     errors.OverLimit: 413,
     errors.StaleToken: 409,
@@ -44,9 +45,10 @@ HINTS = {
     "clip": "Request one: POST /api/v1/clips",
     "path": "List them: GET /api/v1/paths",
 }  # what is not found -> where such things are listed
-TITLES = {400: "Not possible as asked", 401: "Authentication required", 403: "Not allowed", 404: "Not found",
-          405: "No method", 408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type", 421: "Wrong host",
-          422: "Not clear", 423: "In use", 429: "Too many", 500: "A bug", 503: "Try again"}  # fmt: skip
+TITLES = {202: "Accepted", 400: "Not possible as asked", 401: "Authentication required", 403: "Not allowed",
+          404: "Not found", 405: "No method", 408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type",
+          421: "Wrong host", 422: "Not clear", 423: "In use", 429: "Too many", 500: "A bug",
+          503: "Try again"}  # fmt: skip
 
 
 def problem(

@@ -256,6 +256,7 @@ class Attempt:
             attempt=lease.fence,
             models=tuple(m for m in spec["models"].values() if m),
             engine=self.engine,
+            fencing_token=lease.token,
         )
 
 
