@@ -299,8 +299,9 @@ class BucketLedger:
             self._here.workers(), (ledger.workers() for name, ledger in self._directory.readers() if name in held)
         )
 
+    @_looking
     def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
-        return add_up(count for _, ledger in self._readers() for count in ledger.counts(jobs))
+        return add_up(count for _, ledger in self._directory.readers() for count in ledger.counts(jobs))
 
     # Beside the port
     def close(self) -> None:
