@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
+from rushes.remote.generated import events_pb2
 from rushes.remote.generated import jobs_pb2 as pb
 from rushes.surfaces.rpc import jobs
+from rushes.surfaces.rpc import server as rpc_server
+from rushes.surfaces.rpc.limits import CallLimit
 from rushes.surfaces.rpc.server import RpcServer
+from tests.api.kit import wait_for
 
 TIMEOUT = 60.0
+STREAM = "/rushes.v1.JobEventsService/Stream"
 P256 = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
@@ -87,6 +93,13 @@ def asked(address: str, method: str, request: Any, answer: Any, credentials: Any
         )
         metadata = [("authorization", f"Bearer {token}")] if token else []
         return call(request, timeout=TIMEOUT, metadata=metadata, wait_for_ready=False)
+
+
+def dequeue(channel: Any, **about: int) -> list[Any]:
+    method = "/rushes.v1.JobService/Dequeue"
+    call = channel.unary_stream(method, pb.DequeueRequest.SerializeToString, pb.DequeueResponse.FromString)
+    ask = pb.DequeueRequest(queue="default", max_jobs=1, visibility_timeout_seconds=60, **about)
+    return list(call(ask, timeout=TIMEOUT))
 
 
 def refusal(call: Any, *args: Any, **named: Any) -> str:
@@ -158,10 +171,49 @@ def test_reflection_tells_the_services(tmp_path: Path) -> None:
 def test_a_long_poll_answers_before_its_callers_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "ANSWER_SECONDS", TIMEOUT - 0.5)  # as if half a second were left to wait
     with listening(tmp_path / "home") as address, grpc.insecure_channel(address) as channel:
-        method = "/rushes.v1.JobService/Dequeue"
-        call = channel.unary_stream(method, pb.DequeueRequest.SerializeToString, pb.DequeueResponse.FromString)
-        ask = pb.DequeueRequest(queue="default", max_jobs=1, visibility_timeout_seconds=60, wait_seconds=20)
-        assert list(call(ask, timeout=TIMEOUT)) == []
+        assert dequeue(channel, wait_seconds=20) == []
+
+
+def test_watchers_lock_neither_workers_nor_probes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc_server, "CallLimit", partial(CallLimit, lasting={STREAM: 2}))
+    with listening(tmp_path / "home") as address, grpc.insecure_channel(address) as channel:
+        watched = pb.EnqueueRequest(queue="default", request_id="watched")
+        job = asked(address, "Enqueue", watched, pb.EnqueueResponse).job_id
+        (taken,) = dequeue(channel)
+        told = events_pb2.JobEvent(sequence=1, type=events_pb2.JOB_EVENT_TYPE_PROCESS_START)
+        publish = channel.stream_unary(
+            "/rushes.v1.JobEventsService/Publish", events_pb2.PublishRequest.SerializeToString,
+            events_pb2.PublishResponse.FromString,
+        )  # fmt: skip
+        publish(iter([events_pb2.PublishRequest(task_token=taken.task_token, events=[told])]), timeout=TIMEOUT)
+        follow = channel.unary_stream(
+            STREAM, events_pb2.StreamRequest.SerializeToString, events_pb2.StreamResponse.FromString
+        )
+        watching = [follow(events_pb2.StreamRequest(job_id=job), timeout=TIMEOUT) for _ in range(2)]
+        assert [next(one).event.sequence for one in watching] == [1, 1]
+        assert refusal(next, follow(events_pb2.StreamRequest(job_id=job), timeout=TIMEOUT)) == "RESOURCE_EXHAUSTED"
+        assert [found.job_id for found in listed(address).jobs] == [job]
+        watching[0].cancel()
+        wait_for(lambda: is_answered(follow(events_pb2.StreamRequest(job_id=job), timeout=TIMEOUT)), "it never left")
+        watching[1].cancel()
+
+
+def test_probes_are_answered_where_every_other_call_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc_server, "CallLimit", partial(CallLimit, 0))
+    with listening(tmp_path / "home") as address, grpc.insecure_channel(address) as channel:
+        assert refusal(listed, address) == "RESOURCE_EXHAUSTED"
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=TIMEOUT)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def is_answered(stream: Any) -> bool:
+    """Whether a stream is let in; it is given up again."""
+    try:
+        return bool(next(stream))
+    except grpc.RpcError:
+        return False
+    finally:
+        stream.cancel()
 
 
 @pytest.mark.parametrize(("size", "code"), [(5 * 2**20, "RESOURCE_EXHAUSTED"), (300 * 1024, "INVALID_ARGUMENT")])

@@ -6,8 +6,9 @@ from typing import Any
 
 import grpc
 
+HEALTH = "/grpc.health.v1.Health/"
 # Probes have no token, and learn only that a server runs. Workers have tokens of their own, which their service checks.
-_FREE = ("/grpc.health.v1.Health/", "/rushes.v1.WorkerService/")
+_FREE = (HEALTH, "/rushes.v1.WorkerService/")
 
 
 class Bearer(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
@@ -21,23 +22,23 @@ class Bearer(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
         if not self._wanted or call.method.startswith(_FREE) or self._has_token(call):
             return go_on(call)
         handler = go_on(call)
-        return _refusing(handler) if handler else None
+        return handler_with(handler, _refuse) if handler else None
 
     def _has_token(self, call: Any) -> bool:
         told = dict(call.invocation_metadata).get("authorization", "")
         return hmac.compare_digest(str(told).encode("utf-8", "replace"), self._wanted)
 
 
-def _refusing(handler: Any) -> Any:
-    """The same call, refused."""
+def _refuse(_request: Any, context: grpc.ServicerContext) -> None:
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, "authentication required")
 
-    def refuse(_request: Any, context: grpc.ServicerContext) -> None:
-        context.abort(grpc.StatusCode.UNAUTHENTICATED, "authentication required")
 
+def handler_with(handler: Any, work: Callable[[Any, grpc.ServicerContext], Any]) -> Any:
+    """The handler of the same method, that does something else."""
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
         (True, False): grpc.stream_unary_rpc_method_handler,
         (True, True): grpc.stream_stream_rpc_method_handler,
     }[handler.request_streaming, handler.response_streaming]
-    return make(refuse, handler.request_deserializer, handler.response_serializer)
+    return make(work, handler.request_deserializer, handler.response_serializer)

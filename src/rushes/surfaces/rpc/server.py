@@ -19,11 +19,12 @@ from rushes.remote.generated import events_pb2, jobs_pb2, workers_pb2
 from rushes.surfaces.rpc.access import Bearer
 from rushes.surfaces.rpc.events import EventsApi
 from rushes.surfaces.rpc.jobs import JobsApi
+from rushes.surfaces.rpc.limits import CallLimit
 from rushes.surfaces.rpc.tls import server_credentials
 from rushes.surfaces.rpc.workers import WorkersApi
 from rushes.telemetry import log
 
-THREADS = 64  # streams that are open at once, and calls
+MOST_CALLS = 1024  # with probes and those that are refused
 MESSAGE_BYTES = 4 * 2**20  # that somebody sends
 ANSWER_BYTES = 64 * 2**20  # the lease of a join names all its inputs
 STATUS = {  # the first that fits, so the finer ones stand first
@@ -50,11 +51,12 @@ class RpcServer:
             Refused: the certificate cannot be read, or the address cannot be listened on.
         """
         limits = {"grpc.max_receive_message_length": MESSAGE_BYTES, "grpc.max_send_message_length": ANSWER_BYTES}
+        at_once = CallLimit()
         self._server = grpc.server(
-            ThreadPoolExecutor(THREADS),
-            interceptors=[Bearer(library.settings.token)],
+            ThreadPoolExecutor(at_once.threads),
+            interceptors=[Bearer(library.settings.token), at_once],
             options=[*limits.items(), ("grpc.so_reuseport", 0)],
-            maximum_concurrent_rpcs=THREADS,  # more are refused: one that waits for a thread would hang
+            maximum_concurrent_rpcs=MOST_CALLS,
         )
         apis = {
             "JobService": (jobs_pb2, JobsApi(library)),
