@@ -178,10 +178,12 @@ def serve(
     port = port or _free_port(host)
     _check_port(host, port)
     is_open = app.state.access.open
-    rpc = _serve_grpc(session, library, (host, grpc), is_open=is_open, insecure=insecure) if grpc is not None else None
+    rpc = _serve_grpc(library, (host, grpc), is_open=is_open, insecure=insecure) if grpc is not None else None
     beside = WorkerProcesses(library.folder, workers, slots)
     server = Server(app, host, port)
     _report_address(session, f"http://{_shown(host)}:{port}", code, is_open=is_open)
+    if rpc:
+        _report_grpc(session, library, f"{_shown(host)}:{rpc.port}")
     try:
         server.run()
     finally:
@@ -191,7 +193,7 @@ def serve(
     return 128 + server.told if server.told else 0
 
 
-def _serve_grpc(session: Session, library: Library, address: tuple[str, int], *, is_open: bool, insecure: bool) -> Any:
+def _serve_grpc(library: Library, address: tuple[str, int], *, is_open: bool, insecure: bool) -> Any:
     """A gRPC server that runs.
 
     Raises:
@@ -208,9 +210,13 @@ def _serve_grpc(session: Session, library: Library, address: tuple[str, int], *,
         raise NotAllowed(f"{host} is reachable from other machines, and gRPC has no TLS", hint)
     server = RpcServer(library, f"{_shown(host)}:{port}")
     server.start()
-    tls = {"tls": bool(s.grpc_cert), "client_certificates": bool(s.grpc_cert and s.grpc_ca)}
-    session.message("grpc", address=f"{_shown(host)}:{server.port}", queues=library.queues.names, **tls)
     return server
+
+
+def _report_grpc(session: Session, library: Library, address: str) -> None:
+    s = library.settings
+    tls = {"tls": bool(s.grpc_cert), "client_certificates": bool(s.grpc_cert and s.grpc_ca)}
+    session.message("grpc", address=address, queues=library.queues.names, **tls)
 
 
 @command("ml", "rushes ml", "rushes ml --host 0.0.0.0 --port 8001 --insecure")
