@@ -1,5 +1,6 @@
 """A home in a bucket: a machine dies with its disk, and another one goes on; to the byte as if nothing had happened."""
 
+import json
 import os
 import shutil
 import signal
@@ -100,6 +101,8 @@ def test_another_machine_goes_on(
     assert [key for key in keys if key.endswith("lock.json")] == []
     assert f"checkpoints/{bucket.prefix}/videos/film.mp4/ckpt.sqlite" in keys
     assert "film.mp4" in second.run(*home, "ls")[1]
+    results = [json.loads(bytes(store.get(key).bytes())) for key in keys if key.startswith("results/")]
+    assert {doc["provenance"]["fencing_token"] > 0 for doc in results} == {True}
 
 
 def test_machines_share_out_the_films_of_a_prefix(

@@ -242,3 +242,18 @@ def test_real_events_of_a_real_queue_are_understood(aws_server: Running) -> None
         for message in sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20).get("Messages", []):
             met |= set(parse_events(message["Body"]))
     assert met == {StorageEvent("uploads", ODD, hashlib.md5(b"film").hexdigest())}
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "by SNS"])
+def test_events_of_eventbridge_are_read(wrapped: bool) -> None:
+    """Their keys are plain text: a plus is a plus."""
+
+    def told(kind: str) -> str:
+        detail = {"bucket": {"name": "b"}, "object": {"key": "input/a+b%20.mp4", "etag": "e1", "size": 7}}
+        text = json.dumps({"version": "0", "source": "aws.s3", "detail-type": kind, "detail": detail})
+        return json.dumps({"Type": "Notification", "Message": text}) if wrapped else text
+
+    assert parse_events(told("Object Created")) == (StorageEvent("b", "input/a+b%20.mp4", "e1"),)
+    assert parse_events(told("Object Deleted")) == ()
+    with pytest.raises(Refused):
+        parse_events(json.dumps({"source": "aws.s3", "detail-type": "Object Created", "detail": {}}))

@@ -91,7 +91,7 @@ class StorageEvents(Protocol):
 
 
 def parse_events(message: str) -> tuple[StorageEvent, ...]:
-    """The keys that a message of S3 (as it is, or passed on by SNS) says were written, each once.
+    """The keys that a message of S3 (as it is, or passed on by SNS or EventBridge) says were written, each once.
 
     Raises:
         Refused: it is no storage event.
@@ -101,9 +101,19 @@ def parse_events(message: str) -> tuple[StorageEvent, ...]:
         doc = json.loads(doc["Message"]) if "Message" in doc else doc
         if doc.get("Event") == "s3:TestEvent":
             return ()
+        if doc.get("source") == "aws.s3":
+            return _passed_on(doc)
         return tuple(dict.fromkeys(_created(doc["Records"])))
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise Refused(f"not a storage event: {message[:80]!r}") from e
+
+
+def _passed_on(doc: JSON) -> tuple[StorageEvent, ...]:
+    """As EventBridge tells it: one object, whose key is plain text."""
+    if doc["detail-type"] != "Object Created":
+        return ()
+    blob = doc["detail"]["object"]
+    return (StorageEvent(str(doc["detail"]["bucket"]["name"]), str(blob["key"]), str(blob["etag"]).strip('"')),)
 
 
 def _created(records: Iterable[JSON]) -> Iterator[StorageEvent]:
