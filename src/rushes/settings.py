@@ -44,8 +44,6 @@ FOREIGN_VARIABLES = {
     "STORAGE_ADAPTER": "blobs: s3://, gs:// or az://",
     "STORAGE_PROVIDER": "blobs: s3://, gs:// or az://",
     "METRICS_PROVIDER": "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "GPU_CONCURRENCY": "slots: one model runs in each",
-    "REQUIRE_GPU": "lanes: a worker of lane gpu needs one",
     "IW3_LOW_VRAM": "depth_model: the model decides how much memory is needed",
 }
 

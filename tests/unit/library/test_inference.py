@@ -1,11 +1,16 @@
 """The gate before the models and the queue before the gate: bounded, in order, and left by whoever hangs up."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rushes.domain.errors import InferenceFailed, ModelMissing, Refused
+from rushes.engines.devices import Compute, Gpu
+from rushes.engines.nets.depth import DepthNet
+from rushes.engines.wire import pack, pack_pictures
 from rushes.library.inference import Busy, Cancelled, Gate, InferenceService, Queue
 from rushes.settings import Settings
 
@@ -128,3 +133,29 @@ def test_a_model_that_fails_after_the_start_makes_it_degraded_until_it_answers(t
     service.use("depth", lambda: b"", stay)
     assert service.health().status == "healthy"
     assert service.calls == {("depth", "failed"): 1, ("depth", "answered"): 1}
+
+
+def test_who_wants_no_gpu_is_answered_by_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Gpu(0, "a card", 8000, 0)  # ONNX Runtime here has no CUDA and falls back to the processor
+    monkeypatch.setattr("rushes.library.inference.service.gpus", lambda: (card,))
+    service = InferenceService(settings(tmp_path, "fastdepth"))
+    service.start()
+    used: list[str] = []
+    monkeypatch.setattr("rushes.engines.nets.depth.DepthNet.__init__", seen(used))
+    shapes, parts = pack_pictures([np.zeros((8, 8, 3), np.uint8)])
+    call = pack({"model": "fastdepth", "inverse": None, "shapes": shapes}, parts)
+    near = service.answer("depth", call, stay)
+    assert (service.device, used) == ("cuda:0", []), "its models were loaded at the start"
+    assert service.answer("depth", call, stay, use_gpu=False) == near
+    assert used == ["cpu"]
+
+
+def seen(used: list[str]) -> Callable[[DepthNet, Path, Compute], None]:
+    """The constructor, which notes the device."""
+    usual = DepthNet.__init__
+
+    def construct(self: DepthNet, folder: Path, compute: Compute) -> None:
+        used.append(compute.device)
+        usual(self, folder, compute)
+
+    return construct

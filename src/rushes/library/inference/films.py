@@ -100,7 +100,9 @@ class _Turn:
                     )  # with a position of its own
                 case "infer", int():
                     call = passed_call(given)
-                    passed = memory_file(self._service.answer(str(ask["capability"]), call, self._check))
+                    gpu = self._question["asked"].get("use_gpu") is not False
+                    found = self._service.answer(str(ask["capability"]), call, self._check, use_gpu=gpu)
+                    passed = memory_file(found)
                 case "found", None:
                     self._found = dict(ask["found"])
                 case "failed", None:

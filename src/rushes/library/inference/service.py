@@ -6,13 +6,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, Refused, RushesError
 from rushes.engines.calls import answer
-from rushes.engines.devices import choose_device, gpus
+from rushes.engines.devices import CPU, choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
+from rushes.engines.port import Engine
 from rushes.library.inference.gate import Cancelled, Check, Gate, OutOfTime, Queue
 from rushes.settings import Settings, own_models
 from rushes.telemetry import log
@@ -59,7 +61,8 @@ class InferenceService:
         self._settings = settings
         self._gpus = gpus()
         self.device = choose_device(settings.device, self._gpus, required=settings.require_gpu)
-        self._store, self.engine = service_engine(settings, settings.threads or os.cpu_count() or 1, self.device)
+        self._threads = settings.threads or os.cpu_count() or 1
+        self._store, self.engine = service_engine(settings, self._threads, self.device)
         self.gate, self.queue = Gate(settings.gpu_concurrency), Queue(settings.inference_queue)
         self._loaded: list[str] = []
         self._own: dict[str, str] = {}  # models of the settings -> their capability
@@ -89,15 +92,21 @@ class InferenceService:
             self._try(capability, model)
         log.info("%d models are loaded", len(self._loaded))
 
-    def answer(self, capability: str, call: bytes, check: Check) -> bytes:
-        """The answer to a call, in turn.
+    def answer(self, capability: str, call: bytes, check: Check, *, use_gpu: bool = True) -> bytes:
+        """The answer to a call, in turn; on the processor if whoever asks wants no GPU.
 
         Raises:
             Refused, NeverWorks: the call is not possible as it is.
             Cancelled: the caller went away.
             InferenceFailed: the model failed.
         """
-        return self.use(capability, lambda: answer(self.engine, capability, call, check), check)
+        engine = self.engine if use_gpu else self._on_processor
+        return self.use(capability, lambda: answer(engine, capability, call, check), check)
+
+    @cached_property
+    def _on_processor(self) -> Engine:
+        """The same models without a GPU; loaded when they are asked for."""
+        return self.engine if self.device == CPU else service_engine(self._settings, self._threads, CPU)[1]
 
     def use(self, capability: str, ask: Callable[[], Found], check: Check) -> Found:
         """What a model says, in turn; raises as `answer`."""
