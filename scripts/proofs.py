@@ -17,6 +17,11 @@ PAGE = ROOT / "docs" / "proof.md"
 PARTS_OF_OTHERS = {"proof.drive", "proof.zygote", "proof.hostile_api"}
 VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {  # programs that are run more than once, with these arguments
     "proof.remote_workers": (("--setup", "sqlite"), ("--setup", "postgres+valkey+s3", "--kills", "200")),
+    "benchmarks.load": (
+        ("--setup", "sqlite"),
+        ("--setup", "postgres"),
+        ("--setup", "aws", "--workers", "50", "--streams", "100", "--jobs", "100"),
+    ),
     "proof.chaos": (
         ("--setup", "sqlite"),
         ("--setup", "postgres", "--kills", "500"),
