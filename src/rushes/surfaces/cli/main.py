@@ -46,7 +46,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "jobs": ("jobs", "List and control jobs."),
         "failed": ("failed", "List, retry or dismiss tasks that failed."),
         "users": ("users", "List, add, repair and remove the accounts of rushes serve."),
-        "tokens": ("tokens", "Change the key that signs task tokens."),
+        "tokens": ("tokens", "Make and revoke tokens of workers; change the key that signs task tokens."),
         "audit": ("about", "Show who did what, when and from where."),
     },
     "Maintain": {
