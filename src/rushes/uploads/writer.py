@@ -1,18 +1,22 @@
 """Writing an upload that comes through the server: one part at a time, looked at as its bytes come."""
 
 import hashlib
+import os
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 from rushes.domain.errors import OverLimit
 from rushes.files import sync
+from rushes.home import Home
 from rushes.uploads.direct import HEAD, describe_non_footage
+from rushes.uploads.promises import check_disk, check_upload
 from rushes.uploads.staging import StagingFile, Upload
 
 
 class UploadReceiver(Protocol):
     """Who keeps uploads: where their bytes go, and who is told of them."""
 
+    home: Home
     sums: dict[str, tuple[int, Any]]  # running hashes
 
     def staging_file(self, upload: Upload) -> StagingFile:
@@ -23,6 +27,9 @@ class UploadReceiver(Protocol):
 
     def tell(self, id: str) -> Upload:
         """If all of it is there, tell the ledger."""
+
+    def drop(self, upload: Upload, why: str = "") -> None:
+        """Forget its bytes and its job."""
 
     def refuse(self, upload: Upload, why: str) -> None:
         """Drop it and say why. Raises Refused, always."""
@@ -41,10 +48,12 @@ class UploadWriter:
         """Append.
 
         Raises:
-            OverLimit: more than was promised.
+            OverLimit: more than was promised; where nothing was, more than is taken, and the upload is over.
             Refused: it is no footage; the upload is over.
         """
-        if self.upload.size and self.offset + len(data) > self.upload.size:
+        if not self.upload.size:
+            self._check_growth(len(data))
+        elif self.offset + len(data) > self.upload.size:
             raise OverLimit("more bytes than announced", "Start a new upload with the right length.")
         before = self.offset
         self.file.seek(before)
@@ -90,6 +99,16 @@ class UploadWriter:
         if self.upload.sha256 and at == before:
             digest.update(data)
             self.uploads.sums[self.upload.id] = (self.offset, digest)
+
+    def _check_growth(self, more: int) -> None:
+        """What was never promised has to fit as it comes."""
+        disk, settings = os.fstatvfs(self.file.fileno()), self.uploads.home.settings
+        try:
+            check_upload(self.offset + more, settings)
+            check_disk(more, (), disk.f_bavail * disk.f_frsize, settings)
+        except OverLimit as e:
+            self.uploads.drop(self.upload, str(e))
+            raise
 
     def _look(self) -> None:
         self.file.seek(0)
