@@ -270,7 +270,7 @@ def test_a_worker_cannot_speak_for_one_with_another_token(
 
 def test_queues_of_ones_own_are_not_for_workers(site: Site, ledger: RemoteLedger) -> None:
     site.library.queues.enqueue("default", "mine", b"")
-    assert ledger.claim(ME.id, [lane_of("default")], 1) == ()
+    assert ledger.claim(ME.id, [lane_of(site.library.home.owner, "default")], 1) == ()
     assert ledger.claim(ME.id, ["cpu", "gpu", "now"], 3) == ()
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from rushes.domain.errors import NeverWorks, NotFound, OverLimit, Refused, StaleToken
 from rushes.domain.job import Job, JobCommand, JobState, NewJob
-from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, task_id
+from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, short, task_id
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict, retry_delay
 from rushes.domain.video import Fingerprint
 from rushes.domain.worker import Incarnation
@@ -31,9 +31,9 @@ SWEEP_SECONDS = 5.0
 GoesOn = Callable[[], bool]
 
 
-def lane_of(queue: str) -> str:
-    """The lane of a queue."""
-    return f"q-{queue}"
+def lane_of(owner: str, queue: str) -> str:
+    """The lane of an owner's queue: nobody else takes from it."""
+    return f"q-{queue}-{short(owner)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Queues:
         job = job_id(owner, request)
         asked = {STAGE: {"params": base64.b64encode(params).decode("ascii")}}
         payload = JobSpec(owner, Fingerprint(f"queue:{queue}", 0, 0), (STAGE,), asked).to_text()
-        first = Draft(task_id(job, STAGE, None), job, STAGE, None, _spec(owner), lane_of(queue))
+        first = Draft(task_id(job, STAGE, None), job, STAGE, None, _spec(owner), self._lane(queue))
         new = NewJob(job, owner, request, request_id, RECIPE, payload, priority, queue=queue)
         made = self.home.ledger.submit(new, first).job
         if made.queue != queue:
@@ -107,7 +107,7 @@ class Queues:
         try:
             while taken < n and goes_on():
                 holder = self._enter(holder, lease_seconds)
-                leases = ledger.claim(holder, [lane_of(queue)], 1)
+                leases = ledger.claim(holder, [self._lane(queue)], 1)
                 if leases:
                     found = self._hand_out(signer, queue, holder, leases[0])
                     taken, holder = taken + 1, ""  # the lease is the caller's, also if it leaves now
@@ -157,7 +157,7 @@ class Queues:
         read = self._read(token)
         self.home.ledger.give_back(read.receipt, [(read.task, read.fence)], "given back by its worker")
         self._leave(read)
-        self.home.transport.announce(lane_of(read.queue), [read.task], read.fence + 1)
+        self.home.transport.announce(self._lane(read.queue), [read.task], read.fence + 1)
 
     def held(self, token: str) -> TaskToken:
         """What a token says, if its attempt is still the one that counts. Raises as `extend`."""
@@ -195,6 +195,9 @@ class Queues:
         owner, ledger = self.home.owner, self.home.ledger
         return created.page(lambda at, n: ledger.jobs(owner, state, cursor=at, limit=n, queue=queue), cursor, limit)
 
+    def _lane(self, queue: str) -> str:
+        return lane_of(self.home.owner, queue)
+
     def _check(self, queue: str) -> None:
         if queue not in self.names:
             known = ", ".join(self.names) or "none; set queues in rushes.toml"
@@ -210,7 +213,7 @@ class Queues:
         if self._clock() - self._swept >= SWEEP_SECONDS:
             self._swept = self._clock()
             self.home.ledger.sweep()
-        self.home.transport.wait([lane_of(queue)], min(1.0, max(0.0, until - self._clock())), 1)
+        self.home.transport.wait([self._lane(queue)], min(1.0, max(0.0, until - self._clock())), 1)
 
     def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob:
         token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0)

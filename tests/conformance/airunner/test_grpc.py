@@ -3,7 +3,7 @@
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -294,4 +294,37 @@ def test_any_server_takes_any_token(client: Client, made: Any) -> None:
         replica = Client(made, another, f"127.0.0.1:{server.port}")
         assert replica.complete(taken).state == client.pb.JOB_STATE_COMPLETED
         replica.channel.close()
+        server.stop()
+
+
+def test_another_owner_finds_nothing_of_ours(client: Client, made: Any) -> None:
+    """Multi-tenancy: jobs, queues, events and tokens are their owner's alone, also where request ids are the same.
+
+    Where: library/queues.py, library/job_events.py
+    """
+    job = client.enqueue("private", b"ours").job_id
+    with Library(client.library.folder, options={"owner": ("bob", "the test")}) as another:
+        server = RpcServer(another, "127.0.0.1:0")
+        server.start()
+        bob = Client(made, another, f"127.0.0.1:{server.port}")
+        assert (bob.dequeue(), bob.listed()) == ([], [])
+        assert bob.enqueue("private", b"bob's").job_id != job
+        (taken,) = client.dequeue()
+        assert (taken.job.job_id, taken.job.params) == (job, b"ours")
+        told = bob.events_pb.PublishRequest(task_token=taken.task_token)
+        with_token: tuple[Callable[[], Any], ...] = (
+            lambda: bob.complete(taken),
+            lambda: bob.jobs.Fail(bob.pb.FailRequest(task_token=taken.task_token, permanent=True)),
+            lambda: bob.jobs.GiveBack(bob.pb.GiveBackRequest(task_token=taken.task_token)),
+            lambda: bob.events.Publish(iter([told])),
+        )
+        for call in with_token:
+            with pytest.raises(grpc.RpcError) as caught:
+                call()
+            assert code_of(caught) == ("INVALID_ARGUMENT", "ForgedToken")
+        with pytest.raises(grpc.RpcError) as caught:
+            next(bob.events.Stream(bob.events_pb.StreamRequest(job_id=job), timeout=60))
+        assert code_of(caught) == ("NOT_FOUND", "NotFound")
+        assert client.complete(taken).state == client.pb.JOB_STATE_COMPLETED
+        bob.channel.close()
         server.stop()
