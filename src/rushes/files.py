@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -146,6 +147,28 @@ def copy_whole(source: Path, target: Path, commit: AbstractContextManager[object
         if error.errno in DISK_FULL:
             raise NoRoom(f"there is no room for {target.name}") from error
         raise
+
+
+def copy_new(source: Path, target: Path) -> bool:
+    """Copy a file in one step to a name that nothing has yet; False if something has it.
+
+    No part of the path to the target may be a link.
+
+    Raises:
+        OSError: its folder cannot be written, or only be reached through a link.
+    """
+    folder = open_without_links(target.parent, str(target.parent))
+    part = f".{target.name[:100]}.{secrets.token_hex(8)}.part"
+    try:
+        with source.open("rb") as given, os.fdopen(_new(part, NEW, 0o666, folder), "wb") as out:
+            shutil.copyfileobj(given, out, 1 << 20)
+            sync(out)
+        return link_once(part, target.name, folder, folder)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        sync(folder)
+        os.close(folder)
 
 
 def copy_private(source: Path, target: Path, check: Callable[[Path], None] = lambda _part: None) -> None:

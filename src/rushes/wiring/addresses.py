@@ -1,5 +1,6 @@
 """Files by their address: s3://bucket/key, read and written whole with the credentials of the settings."""
 
+import contextlib
 from pathlib import Path
 
 from rushes.bucket.location import parse_location
@@ -33,12 +34,21 @@ def fetch(s: Settings, address: str, target: Path, most: int) -> None:
 
 
 def store(s: Settings, file: Path, address: str) -> None:
-    """Put a file at an address, over what lies there. Raises StoreAway."""
+    """Put a file at an address.
+
+    Raises:
+        Refused: something lies there.
+        StoreAway: the bucket does not answer.
+    """
     bucket, key = _split(address)
     with needed("s3"):
         from rushes.bucket.client import connect, translate_errors
     with translate_errors("storing a film"):
-        connect(parse_location(bucket, s.s3_endpoint, s.s3_key, s.s3_secret)).put(key, file)
+        client = connect(parse_location(bucket, s.s3_endpoint, s.s3_key, s.s3_secret))
+        with contextlib.suppress(FileNotFoundError):
+            client.head(key)
+            raise Refused(f"there is something at {address} already", "Name another address, or delete it.")
+        client.put(key, file)  # in parts, which know no condition
 
 
 def _split(address: str) -> tuple[str, str]:

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from rushes.domain.errors import BadMedia, InferenceFailed, NotAllowed, NotFound
-from rushes.files import copy_whole
-from rushes.library.inference.gate import Check
+from rushes.domain.errors import BadMedia, InferenceFailed, NotAllowed, NotFound, Refused
+from rushes.files import copy_new
+from rushes.library.inference.gate import Check, within
 from rushes.library.videos.stereo import StereoOptions
 from rushes.settings import Settings
 from rushes.sources.roots import is_below
@@ -19,6 +19,7 @@ from rushes.wiring.addresses import fetch, store
 
 LOOK_SECONDS = 0.2
 _FAR = "s3://"
+_STORES = ("RUSHES_STORE", "DATABASE_URL", "RUSHES_BLOBS", "S3_BUCKET", "RUSHES_HINTS", "REDIS_URL")
 _FATAL = 7  # exit code: trying again does not help
 
 
@@ -34,7 +35,7 @@ class StereoFilms:
         """Read a film, make its 3D version and store that.
 
         Raises:
-            NotAllowed, NotFound, BadMedia, Refused: it cannot be done as asked.
+            NotAllowed, NotFound, BadMedia, Refused: it cannot be done as asked; nothing that is there is written over.
             Cancelled: the caller went away.
             InferenceFailed: it failed.
         """
@@ -50,8 +51,9 @@ class StereoFilms:
                 fetch(self._settings, source, film, self._settings.upload_gb << 30)
             elif not (film := Path(os.path.realpath(source))).is_file():
                 raise NotFound(f"there is nothing at {source}", "Check the address.")
-            self._run(Path(name), film, made, mode, check)
-            self._put(made, target)
+            place = target if target.startswith(_FAR) else _new_place(target)
+            self._run(Path(name), film, made, mode, within(check, self._settings.inference_seconds))
+            self._put(made, place)
 
     def _run(self, folder: Path, film: Path, made: Path, mode: str, check: Check) -> None:
         argv = [sys.executable, "-m", "rushes", "--home", str(folder / "home"), "stereo", "make", str(film)]
@@ -80,11 +82,30 @@ class StereoFilms:
             raise kind(f"no 3D film was made: {told}")
 
     def _environment(self) -> Mapping[str, str]:
-        stores = ("RUSHES_STORE", "DATABASE_URL", "RUSHES_BLOBS", "S3_BUCKET", "RUSHES_HINTS", "REDIS_URL")
-        kept = {name: value for name, value in os.environ.items() if name not in stores}
-        return {**kept, "RUSHES_INFERENCE": self.url or "local", "RUSHES_BESIDE": "false"}
+        """The stores are those of its own home, whatever is set here or in the user's file."""
+        kept = {name: value for name, value in os.environ.items() if name not in _STORES}
+        own = dict.fromkeys((*_STORES, "RUSHES_STAGE_INFERENCE"), "")
+        return {**kept, **own, "RUSHES_INFERENCE": self.url or "local", "RUSHES_BESIDE": "false"}
 
-    def _put(self, made: Path, target: str) -> None:
-        if target.startswith(_FAR):
-            return store(self._settings, made, target)
-        return copy_whole(made, Path(target))
+    def _put(self, made: Path, place: str) -> None:
+        if place.startswith(_FAR):
+            store(self._settings, made, place)
+            return
+        try:
+            is_new = copy_new(made, Path(place))
+        except OSError as e:
+            raise NotAllowed(f"{Path(place).name} cannot be written: {e.strerror}", "Check the address.") from e
+        if not is_new:
+            raise _taken(place)
+
+
+def _new_place(target: str) -> str:
+    """Where a film will lie, by its path without links."""
+    folder, name = os.path.realpath(Path(target).parent), Path(target).name
+    if os.path.lexists(Path(folder) / name):
+        raise _taken(target)
+    return str(Path(folder) / name)
+
+
+def _taken(target: str) -> Refused:
+    return Refused(f"there is something at {target} already", "Name another address, or delete it.")
