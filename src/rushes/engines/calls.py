@@ -1,33 +1,52 @@
 """Calls that came over a line, answered by an engine: the other side of the remote engine."""
 
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
-from rushes.domain.errors import NotFound, Refused
+from rushes.domain.errors import ModelMissing, NotFound, Refused
 from rushes.domain.keys import JSON
+from rushes.engines.models.languages import is_supported, whisper_code
 from rushes.engines.port import RATE, DecodingOptions, Engine, Jpeg, Picture, Pictures
 from rushes.engines.wire import pack, pack_floats, sound, unpack, unpack_pictures
 
 _LONGEST_SOUND = 30 * 60 * RATE  # samples: voice detection is given ten minutes at a time
 _LARGEST_SIDE = 8192
 _MOST_TEXTS = 5000
+_PURPOSES = {"hear": "speech", "read": "text", "depth": "depth", "embed": "sentences"}  # detect: what is said
 Ask = Callable[[], bytes]
+Number = TypeVar("Number", int, float)
 
 
-def answer(engine: Engine, capability: str, data: bytes, check: Callable[[], None] = lambda: None) -> bytes:
+def answer(
+    engine: Engine,
+    capability: str,
+    data: bytes,
+    check: Callable[[], None] = lambda: None,
+    models: Mapping[str, str] | None = None,
+) -> bytes:
     """What the engine says to a call; `check` is called before each picture, and what it raises ends the call.
+
+    `models` are the names of those that may be asked, with what each is for; None: any that the engine finds.
 
     Raises:
         Refused: there is no such call.
         ModelMissing, NotFound: it has no such model.
     """
     call, parts = unpack(data)
+    _check_model(capability, call, models)
     try:
         ask = _prepared(engine, capability, call, parts, check)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as e:
         raise Refused(f"this is no call of /v1/{capability}: {type(e).__name__} {e}") from e
     return ask()
+
+
+def _check_model(capability: str, call: JSON, models: Mapping[str, str] | None) -> None:
+    model, purpose = call.get("model"), _PURPOSES.get(capability, call.get("what"))
+    if models is not None and model is not None and models.get(str(model)) != purpose:
+        raise ModelMissing(f"no model {str(model)[:200]!r} for {purpose} is loaded", "See models_loaded of /health.")
 
 
 def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes], check: Callable[[], None]) -> Ask:
@@ -47,7 +66,7 @@ def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes
             faces = (str(call["model"]), _all(pictures), float(call["least"]), _side(call))
             return lambda: _seen(engine.detect_faces(*faces))
         case "detect", "places":
-            places = (str(call["model"]), _all(pictures), int(call["most"]))
+            places = (str(call["model"]), _all(pictures), _within("most", int(call["most"]), 1, 1000))
             return lambda: _seen(engine.classify_place(*places))
         case "depth", None:
             return _depth(engine, call, _all(pictures))
@@ -67,7 +86,7 @@ def _hear(engine: Engine, what: str, call: JSON, parts: Sequence[bytes]) -> Ask:
             model = str(call["model"])
             return lambda: pack(dict(zip(("language", "probability"), engine.detect_language(model, pcm), strict=True)))
         case "words":
-            name, options = str(call["model"]), DecodingOptions(**call["options"])
+            name, options = str(call["model"]), _decoding(DecodingOptions(**call["options"]))
             return lambda: pack(asdict(engine.transcribe(name, pcm, options)))
     raise ValueError(f"what is {what!r}?")
 
@@ -118,7 +137,22 @@ def _all(pictures: _Pictures | None) -> _Pictures:
 
 
 def _side(call: JSON) -> int:
-    side = int(call["side"])
-    if not 32 <= side <= _LARGEST_SIDE:
-        raise ValueError("side is out of range")
-    return side
+    return _within("side", int(call["side"]), 32, _LARGEST_SIDE)
+
+
+def _decoding(options: DecodingOptions) -> DecodingOptions:
+    """Options within bounds: a beam of hundreds takes all memory."""
+    language = options.language
+    if language is not None and not (is_supported(language) and whisper_code(language) == language):
+        raise ValueError("language is unknown")
+    _within("beam_size", operator.index(options.beam_size), 1, 10)
+    _within("no_repeat_ngram_size", operator.index(options.no_repeat_ngram_size), 0, 100)
+    _within("temperature", options.temperature, 0, 2)
+    _within("repetition_penalty", options.repetition_penalty, 0.1, 10)
+    return options
+
+
+def _within(name: str, value: Number, least: float, most: float) -> Number:
+    if not least <= value <= most:
+        raise ValueError(f"{name} is out of range")
+    return value

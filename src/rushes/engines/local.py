@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -31,7 +32,7 @@ class LocalEngine:
         self._store = store
         self._compute = Compute(max(1, threads), device)
         self._idle = idle_seconds
-        self._warm: dict[str, tuple[Any, threading.Lock]] = {}
+        self._warm: dict[Path, tuple[Any, threading.Lock]] = {}  # by their folders: a model has several names
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self.loading = 0.0
@@ -110,12 +111,12 @@ class LocalEngine:
     def _load(self, room: str, name: str, model: str) -> tuple[Any, threading.Lock]:
         if self._timer:
             self._timer.cancel()
-        if model not in self._warm:
+        folder = self._store.checked(model).resolve()
+        if folder not in self._warm:
             code, begun = self._import(room), time.monotonic()
-            net = getattr(code, name)(self._store.checked(model), self._compute)
-            self._warm[model] = net, threading.Lock()
+            self._warm[folder] = getattr(code, name)(folder, self._compute), threading.Lock()
             self.loading += time.monotonic() - begun
-        return self._warm[model]
+        return self._warm[folder]
 
     def _unload_later(self) -> None:
         if self._timer:

@@ -43,7 +43,7 @@ def unpack(data: bytes) -> tuple[JSON, list[bytes]]:
         (length,) = _LENGTH.unpack_from(data)
         doc = json.loads(data[_LENGTH.size : _LENGTH.size + length])
         sizes = [int(size) for size in doc.pop("parts")]
-    except (struct.error, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+    except (struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as e:
         raise Refused("this is no call of an engine") from e
     at = _LENGTH.size + length
     if min(sizes, default=0) < 0 or len(sizes) > MOST_PARTS or at + sum(sizes) != len(data):
@@ -80,6 +80,8 @@ def _picture(shape: JSON, part: bytes) -> Picture | Jpeg:
     if shape is None:
         return part
     height, width = (int(n) for n in shape)
+    if min(height, width) < 1:
+        raise ValueError("a picture without pixels")
     return np.frombuffer(part, np.uint8).reshape(height, width, 3)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rushes.domain.errors import ModelMissing
+from rushes.domain.errors import ModelMissing, Refused
 from rushes.engines.images import resize
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
@@ -159,6 +159,21 @@ def test_data_that_tesseract_lacks_is_a_clear_error() -> None:
     with pytest.raises(ModelMissing, match="tesseract: ") as caught:
         eyes().read_text("tesseract", [plain()], 960, ["xx"])
     assert "languages" in caught.value.advice
+
+
+@pytest.mark.parametrize("language", ["../../tmp/data", "-c", "eng+", "eng+/data"])
+def test_languages_of_tesseract_are_names_and_no_paths(language: str) -> None:
+    with pytest.raises(Refused, match="no languages"):
+        eyes().read_text("tesseract", [plain()], 960, [language])
+
+
+def test_a_model_with_several_names_is_loaded_once() -> None:
+    store, id = eyes()._store, MODELS["places"]
+    alone = LocalEngine(store)
+    for spelling in (id, store.known[id].name, f"{store.folder}/{id}", f"{store.folder}//{id}"):
+        alone.classify_place(spelling, [plain()], 1)
+    assert len(alone._warm) == 1
+    alone.unload()
 
 
 def test_the_runtime_of_the_nets_keeps_no_number_of_this_machine_to_tell_its_makers(tmp_path: Path) -> None:

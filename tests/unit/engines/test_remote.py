@@ -53,11 +53,30 @@ def test_an_answer_is_the_same_near_and_far(capability: str) -> None:
         ("embed", wire.pack({"model": "m", "texts": []})),
         ("nothing", wire.pack({})),
         ("hear", wire.pack({"what": "speech"}, [b""] * 300)),
+        ("embed", b'\x00\x00\x00\x30{"parts": [1e999], "model": "m", "texts": ["a"]}'),
+        ("detect", wire.pack({"what": "objects", "model": "m", "least": 0.4, "shapes": [[0, 7]]}, [b""])),
+        ("detect", wire.pack({"what": "places", "model": "m", "most": -1, "shapes": []})),
     ],
 )
 def test_what_is_no_call_is_refused(capability: str, call: bytes) -> None:
     with pytest.raises(Refused):
         answer(StubEngine(), capability, call)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"beam_size": size} for size in (0, -3, 400, 1.5, "5", None)]
+    + [
+        {"temperature": "hot"},
+        {"temperature": -1},
+        {"language": "xx"},
+        {"language": "../de"},
+        {"repetition_penalty": 0},
+    ],
+)
+def test_decoding_options_have_bounds(options: dict[str, object]) -> None:
+    with pytest.raises(Refused):
+        answer(StubEngine(), "hear", wire.pack({"what": "words", "model": "m", "options": options}, [bytes(64)]))
 
 
 def test_bytes_that_are_no_picture_are_bad_media() -> None:

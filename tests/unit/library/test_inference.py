@@ -10,6 +10,7 @@ import pytest
 from rushes.domain.errors import InferenceFailed, ModelMissing, Refused
 from rushes.engines.devices import Compute, Gpu
 from rushes.engines.nets.depth import DepthNet
+from rushes.engines.remote import RemoteEngine
 from rushes.engines.wire import pack, pack_pictures
 from rushes.library.inference import Busy, Cancelled, Gate, InferenceService, Queue
 from rushes.settings import Settings
@@ -28,7 +29,24 @@ def waiters(gate: Gate, count: int) -> None:
         pause.wait(0.005)
 
 
-def test_twenty_callers_use_two_permits_in_the_order_in_which_they_came() -> None:
+def test_callers_use_a_permit_in_the_order_in_which_they_came() -> None:
+    gate, order = Gate(1), list[int]()
+
+    def call(number: int) -> None:
+        with gate.permit(stay):
+            order.append(number)
+
+    callers = [threading.Thread(target=call, args=(n,)) for n in range(20)]
+    with gate.permit(stay):
+        for number, caller in enumerate(callers):
+            caller.start()
+            waiters(gate, number + 1)
+    for caller in callers:
+        caller.join(DEADLINE)
+    assert order == list(range(20))
+
+
+def test_twenty_callers_use_two_permits_and_give_them_back() -> None:
     gate, order, open_gate = Gate(2), list[int](), threading.Event()
 
     def call(number: int) -> None:
@@ -117,6 +135,30 @@ def test_weights_that_are_not_those_of_the_manifest_are_fetched_again(tmp_path: 
     file.write_bytes(b"x" * len(good))
     InferenceService(wanted).start()
     assert file.read_bytes() == good
+
+
+def test_a_caller_names_models_that_are_loaded_and_no_folders(tmp_path: Path) -> None:
+    service = InferenceService(settings(tmp_path, "fastdepth"))
+    service.start()
+    picture = np.zeros((64, 64, 3), np.uint8)
+    asked = RemoteEngine(lambda capability, call: service.answer(capability, call, stay))
+    for name in ("fastdepth", service._store.known["fastdepth"].name):
+        assert len(asked.inverse_depth(name, [picture], inverse=None)) == 1
+    for name in ("minilm-l6", str(tmp_path / "models" / "fastdepth"), "../models/fastdepth", "tesseract"):
+        with pytest.raises(ModelMissing, match="is loaded"):
+            asked.inverse_depth(name, [picture], inverse=None)
+    with pytest.raises(ModelMissing, match="for objects is loaded"):
+        asked.detect_objects("fastdepth", [picture], 0.4)
+    with pytest.raises(ModelMissing, match="for text is loaded"):
+        asked.read_text("tesseract", [picture], 960, ["eng"])
+    assert service.health().status == "healthy"
+
+
+def test_tesseract_answers_where_it_was_named(tmp_path: Path) -> None:
+    service = InferenceService(settings(tmp_path, "fastdepth,tesseract"))
+    service.start()
+    asked = RemoteEngine(lambda capability, call: service.answer(capability, call, stay))
+    assert asked.read_text("tesseract", [np.zeros((64, 64, 3), np.uint8)], 960, ["eng"]) == [[]]
 
 
 def test_a_model_that_fails_after_the_start_makes_it_degraded_until_it_answers(tmp_path: Path) -> None:

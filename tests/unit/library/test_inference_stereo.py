@@ -23,7 +23,7 @@ class Instant(StereoFilms):
         super().__init__(Settings(sources=str(folder)))
         self.meanwhile = meanwhile
 
-    def _run(self, folder: Path, film: Path, made: Path, mode: str, check: Check) -> None:  # noqa: ARG002
+    def _run(self, folder: Path, film: Path, made: Path, mode: str, check: Check) -> None:
         made.write_bytes(b"3D")
         self.meanwhile()
 

@@ -3,17 +3,19 @@
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 
-from rushes.domain.errors import ModelMissing
+from rushes.domain.errors import ModelMissing, Refused
 from rushes.domain.grouping import grouped
 from rushes.engines.models.languages import iso_639_3
 from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.port import Picture, TextLine
 
 _CHINESE = "chi_sim"
+_LANGUAGES = re.compile(r"[a-z_]+(\+[a-z_]+)*")  # names of its data, never a path
 
 
 class Tesseract:
@@ -27,6 +29,8 @@ class Tesseract:
     def read(self, picture: Picture, languages: Sequence[str]) -> list[TextLine]:
         """The lines of a picture, in the order of Tesseract."""
         language = "+".join(_CHINESE if x == "zh" else iso_639_3(x) for x in languages) or "eng"
+        if not _LANGUAGES.fullmatch(language):
+            raise Refused(f"{language[:100]!r} names no languages", "Write them as eng or de.")
         height, width = picture.shape[:2]
         call = [str(self._command), "stdin", "stdout", "-l", language, "--psm", "3", "tsv"]
         pnm, env = f"P6 {width} {height} 255\n".encode() + picture.tobytes(), os.environ | {"OMP_THREAD_LIMIT": "1"}

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -13,6 +13,7 @@ from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, Refu
 from rushes.engines.calls import answer
 from rushes.engines.devices import CPU, choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
+from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
 from rushes.engines.port import Engine
 from rushes.library.inference.gate import Cancelled, Check, Gate, OutOfTime, Queue
@@ -65,6 +66,7 @@ class InferenceService:
         self._store, self.engine = service_engine(settings, self._threads, self.device)
         self.gate, self.queue = Gate(settings.gpu_concurrency), Queue(settings.inference_queue)
         self._loaded: list[str] = []
+        self._names: dict[str, str] = {}  # of what is loaded, also with hashes -> their capability
         self._own: dict[str, str] = {}  # models of the settings -> their capability
         self._failing: dict[str, str] = {}  # capability -> why its last call failed
         self._lock = threading.Lock()
@@ -85,6 +87,9 @@ class InferenceService:
         ids = list(dict.fromkeys([*ids, *(model for _, model in own if model in self._store.known)]))
         self._store.pull([id for id in ids if id in self._store.known])
         known = [(self._store.known[id].capability, id) for id in ids if id in self._store.known]
+        if TESSERACT in ids:  # a command, which has no weights
+            ids.remove(TESSERACT)
+            own = [*own, ("text", TESSERACT)]
         if unknown := ", ".join(id for id in ids if id not in self._store.known):
             raise Refused(f"ml_models names unknown models: {unknown}", f"Known are: {', '.join(self._store.known)}.")
         self._own = {model: capability for capability, model in own if model not in self._store.known}
@@ -101,7 +106,7 @@ class InferenceService:
             InferenceFailed: the model failed.
         """
         engine = self.engine if use_gpu else self._on_processor
-        return self.use(capability, lambda: answer(engine, capability, call, check), check)
+        return self.use(capability, lambda: answer(engine, capability, call, check, self._names), check)
 
     @cached_property
     def _on_processor(self) -> Engine:
@@ -159,7 +164,17 @@ class InferenceService:
         except Exception as e:
             raise ModelMissing(f"the model {model} fails on {subject}: {e}", "See the log.") from e
         self._loaded.append(model)
+        self._names |= dict.fromkeys(self._names_of(model), capability)
         log.info("the model %s answers", model)
+
+    def _names_of(self, model: str) -> Iterator[str]:
+        """How callers may name a model: as we do, by its folder, and with the hash that is part of result keys."""
+        yield model
+        if known := self._store.known.get(model):
+            yield known.name
+        elif model != TESSERACT:
+            folder = self._store.find(model)
+            yield from (folder.name, self._store.name_of(folder))
 
     def _note(self, capability: str, begun: float, outcome: str, why: str = "") -> None:
         with self._lock:
