@@ -47,7 +47,7 @@ class Queue:
     """Callers that are let in, up to a bound."""
 
     def __init__(self, bound: int) -> None:
-        self._bound, self._lock = bound, threading.Lock()
+        self.bound, self._lock = bound, threading.Lock()
         self.inside = self.refused = 0
 
     @contextmanager
@@ -58,9 +58,9 @@ class Queue:
             Busy: that would be one too many.
         """
         with self._lock:
-            if self.inside >= self._bound:
+            if self.inside >= self.bound:
                 self.refused += 1
-                raise Busy(f"{self._bound} callers are waiting or being answered")
+                raise Busy(f"{self.bound} callers are waiting or being answered")
             self.inside += 1
         try:
             yield

@@ -23,6 +23,7 @@ from rushes.wiring.engines import service_engine
 
 HEALTHY, DEGRADED, UNHEALTHY = "healthy", "degraded", "unhealthy"
 _OF_THE_CALL = (Refused, NeverWorks, Cancelled, OutOfTime)  # errors that say nothing about the model
+_MEASURE_SECONDS = 10.0  # between two looks at the memory of the GPUs
 Found = TypeVar("Found")
 
 _CAPABILITIES = {  # of the questions about films; scenes need no model
@@ -69,7 +70,8 @@ class InferenceService:
         self._names: dict[str, str] = {}  # of what is loaded, also with hashes -> their capability
         self._own: dict[str, str] = {}  # models of the settings -> their capability
         self._failing: dict[str, str] = {}  # capability -> why its last call failed
-        self._lock = threading.Lock()
+        self._lock, self._measuring = threading.Lock(), threading.Lock()
+        self._gpu_used, self._measure_after = sum(gpu.used for gpu in self._gpus), 0.0
         self.calls: Counter[tuple[str, str]] = Counter()  # by capability and outcome
         self.seconds: Counter[str] = Counter()  # of models at work, by capability
 
@@ -129,12 +131,24 @@ class InferenceService:
             self._note(capability, begun, "answered")
             return found
 
-    def health(self) -> Health:
+    def status(self) -> str:
         """Whether every model answers; one that failed is lost until it answers again."""
         with self._lock:
-            status = UNHEALTHY if not self._loaded else DEGRADED if self._failing else HEALTHY
-            loaded = tuple(self._loaded)
-        return Health(status, loaded, bool(self._gpus), sum(gpu.used for gpu in gpus()) if self._gpus else 0)
+            return UNHEALTHY if not self._loaded else DEGRADED if self._failing else HEALTHY
+
+    def health(self) -> Health:
+        """The status, and what is loaded; it may take seconds, because GPUs are asked."""
+        return Health(self.status(), tuple(self._loaded), bool(self._gpus), self._gpu_memory())
+
+    def _gpu_memory(self) -> int:
+        """MB in use, measured now and then and by one caller at a time; others are told the last figure."""
+        if self._gpus and time.monotonic() >= self._measure_after and self._measuring.acquire(blocking=False):
+            try:
+                self._gpu_used = sum(gpu.used for gpu in gpus())
+                self._measure_after = time.monotonic() + _MEASURE_SECONDS
+            finally:
+                self._measuring.release()
+        return self._gpu_used
 
     def choose(self, question: str, model: str, profile: str) -> str:
         """The models that answer a question about a film, by a name of ours or of the documents.

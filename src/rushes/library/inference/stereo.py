@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rushes.domain.errors import BadMedia, InferenceFailed, NotAllowed, NotFound, Refused
 from rushes.files import copy_new
-from rushes.library.inference.gate import Check, within
+from rushes.library.inference.gate import Check, Queue, within
 from rushes.library.videos.stereo import StereoOptions
 from rushes.settings import Settings
 from rushes.sources.roots import is_below
@@ -20,6 +20,7 @@ from rushes.wiring.addresses import fetch, store
 LOOK_SECONDS = 0.2
 _FAR = "s3://"
 _STORES = ("RUSHES_STORE", "DATABASE_URL", "RUSHES_BLOBS", "S3_BUCKET", "RUSHES_HINTS", "REDIS_URL")
+_AT_ONCE = 2  # films: each has slots of its own
 _FATAL = 7  # exit code: trying again does not help
 
 
@@ -28,6 +29,7 @@ class StereoFilms:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self.queue = Queue(_AT_ONCE)  # not that of the models: a film asks them while it has its place here
         self._roots = [root.strip() for root in settings.sources.split(",") if root.strip()]
         self.url = ""  # of this service: its models measure depth; empty: the slots of the process do
 

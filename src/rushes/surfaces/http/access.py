@@ -73,8 +73,8 @@ class AccessPolicy:
     def refusal(self, scope: Scope, client: Client) -> Response | None:
         """Why a request does not come in; None if it does, then its scope names the caller."""
         headers, path = Headers(scope=scope), scope["path"]
-        if not self._is_our_host(headers.get("host", "")):
-            return problem(421, "this server is not called that", "Add the name to hosts in rushes.toml.", "WrongHost")
+        if not is_our_host(headers.get("host", ""), self.bound, self.settings.hosts):
+            return wrong_host()
         if scope["method"] not in SAFE and not self._is_our_page(headers):
             return problem(403, "another site's page sent this", "Open rushes itself in the browser.", "CrossSite")
         length = headers.get("content-length", "0")
@@ -132,28 +132,35 @@ class AccessPolicy:
 
     def _is_preflight(self, scope: Scope, headers: Headers) -> bool:
         """A browser asks on behalf of a listed page whether it may ask: it cannot say yet who it is."""
-        listed = headers.get("origin", "").lower() in self._listed(self.settings.cors)
+        listed = headers.get("origin", "").lower() in _listed(self.settings.cors)
         return scope["method"] == "OPTIONS" and listed and "access-control-request-method" in headers
-
-    def _is_our_host(self, host: str) -> bool:
-        """Against rebinding: a name that is not ours was made to point here by somebody; an address cannot be."""
-        name = host_name(host)
-        node = platform.node().lower()
-        own = {"localhost", node, f"{node}.local", self.bound.lower(), *self._listed(self.settings.hosts)}
-        return name in own or is_address(name)
 
     def _is_our_page(self, headers: Headers) -> bool:
         """A browser says where a request was made; a program says nothing."""
         origin = headers.get("origin", "")
-        if origin and origin.lower() in self._listed(self.settings.cors):
+        if origin and origin.lower() in _listed(self.settings.cors):
             return True
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return False
         return not origin or origin.lower().partition("://")[2] == headers.get("host", "").lower()
 
-    @staticmethod
-    def _listed(text: str) -> set[str]:
-        return {part.strip().lower() for part in text.split(",") if part.strip()}
+
+def is_our_host(host: str, bound: str, more: str) -> bool:
+    """Against rebinding: a name that is not ours was made to point here by somebody; an address cannot be.
+
+    Ours are the address that is listened on, the names of this machine, and `more`, comma separated.
+    """
+    name, node = host_name(host), platform.node().lower()
+    return name in {"localhost", node, f"{node}.local", bound.lower(), *_listed(more)} or is_address(name)
+
+
+def wrong_host() -> Response:
+    """The answer to who calls this server by a name that is not its own."""
+    return problem(421, "this server is not called that", "Add the name to hosts in rushes.toml.", "WrongHost")
+
+
+def _listed(text: str) -> set[str]:
+    return {part.strip().lower() for part in text.split(",") if part.strip()}
 
 
 def host_name(host: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -12,8 +13,11 @@ from rushes.library import version
 from rushes.library.inference import Films, InferenceService, StereoFilms
 from rushes.settings import Settings
 from rushes.surfaces.http import swagger
+from rushes.surfaces.http.access import is_our_host, wrong_host
+from rushes.surfaces.http.bodies import limited
 from rushes.surfaces.http.openapi import DescribedApp
 from rushes.surfaces.http.problems import problem
+from rushes.surfaces.http.proxy import is_loopback
 from rushes.surfaces.ml import calls, infer, invocations
 from rushes.surfaces.ml.metrics import exposition
 from rushes.surfaces.ml.problems import answer_errors
@@ -25,8 +29,8 @@ SAME_SITE = ("none", "same-origin")
 FAILURES = {"400": "Invalid request", "429": "Too many callers: see Retry-After", "500": "Inference error"}
 
 
-def create(service: InferenceService, settings: Settings) -> FastAPI:
-    """The application of a service that has been started."""
+def create(service: InferenceService, settings: Settings, bound: str = "127.0.0.1") -> FastAPI:
+    """The application of a service that has been started; `bound` is the address that it listens on."""
     app = MlApp(
         title="rushes ML service",
         version=version(),
@@ -36,8 +40,8 @@ def create(service: InferenceService, settings: Settings) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.service = service
-    app.state.turns = app.state.hub = Turns(service, settings.inference_queue)
     app.state.films, app.state.stereo = Films(service, settings), StereoFilms(settings)
+    app.state.turns = app.state.hub = Turns(service, settings.inference_queue + app.state.stereo.queue.bound)
     answer_errors(app)
     app.include_router(calls.router)
     app.include_router(infer.router)
@@ -46,19 +50,20 @@ def create(service: InferenceService, settings: Settings) -> FastAPI:
     app.add_api_route("/ping", ping, name="ping", tags=["health"])
     app.add_api_route("/metrics", metrics, name="metrics", tags=["health"], response_class=PlainTextResponse)
     app.router.routes.extend(swagger.routes())
+    app.add_middleware(BodyMiddleware)
     app.add_middleware(OnePathMiddleware)
-    app.add_middleware(TokenMiddleware, token=settings.inference_token)
+    app.add_middleware(AccessMiddleware, token=settings.inference_token, bound=bound, hosts=settings.hosts)
     return app
 
 
 async def health(request: Request) -> HealthResponse:
     """Whether the models answer."""
-    return HealthResponse.of(request.app.state.service.health())
+    return HealthResponse.of(await run_in_threadpool(request.app.state.service.health))
 
 
 async def ping(request: Request, response: Response) -> dict[str, str]:
     """The same for SageMaker: 200 while it can be asked."""
-    status = request.app.state.service.health().status
+    status = request.app.state.service.status()
     response.status_code = 503 if status == "unhealthy" else 200
     return {"status": status}
 
@@ -99,11 +104,24 @@ class OnePathMiddleware:
         await self._app(scope, receive, send)
 
 
-class TokenMiddleware:
-    """Who has the token may ask, and no page of another site."""
+class BodyMiddleware:
+    """Bodies end by size and time as those of `rushes serve`; calls are larger, and look at theirs themselves."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._token = app, token.encode()
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on."""
+        small = scope["type"] == "http" and not scope["path"].startswith(calls.router.prefix)
+        await self._app(scope, limited(receive, upload=False) if small else receive, send)
+
+
+class AccessMiddleware:
+    """Who has the token may ask, and no page of another site; without a token, nobody by a name that is not ours."""
+
+    def __init__(self, app: ASGIApp, token: str, bound: str, hosts: str) -> None:
+        self._app, self._token, self._bound, self._hosts = app, token.encode(), bound, hosts
+        self._named = not token and (is_loopback(bound) or bool(hosts))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on what may ask."""
@@ -111,6 +129,8 @@ class TokenMiddleware:
         await (answer or self._app)(scope, receive, send)
 
     def _refusal(self, headers: Headers, path: str) -> Response | None:
+        if self._named and not is_our_host(headers.get("host", ""), self._bound, self._hosts):
+            return wrong_host()
         if headers.get("sec-fetch-site", "none") not in SAME_SITE:
             return problem(403, "pages of other sites may not ask")
         given = headers.get("authorization", "").removeprefix("Bearer ").encode()

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from rushes.library.inference import InferenceService
+from rushes.library.inference import StereoFilms
 from rushes.surfaces.ml.schemas import InvocationRequest, InvocationResponse
 from rushes.surfaces.ml.turns import Turns
 
@@ -12,10 +12,9 @@ router = APIRouter(tags=["inference"])
 @router.post("/invocations", name="makeStereo")
 async def make_stereo(request: Request, asked: InvocationRequest) -> InvocationResponse:
     """Make the 3D version of a film."""
-    service: InferenceService = request.app.state.service
+    films: StereoFilms = request.app.state.stereo
     turns: Turns = request.app.state.turns
     source, target = asked.addresses()
-    with service.queue.enter():
-        films = request.app.state.stereo
+    with films.queue.enter():
         await turns.take(request, lambda check: films.convert(source, target, asked.mode, check))
     return InvocationResponse(status="completed", output_uri=target)

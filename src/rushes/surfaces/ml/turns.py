@@ -6,9 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 
-from rushes.domain.errors import OverLimit, Refused
+from rushes.domain.errors import OverLimit
 from rushes.library.inference import Cancelled, Check, InferenceService
 
 BODY_SECONDS = 60.0
@@ -33,7 +33,7 @@ class Turns:
 
         Raises:
             OverLimit: it is too large.
-            Refused: it did not come in time.
+            HTTPException: it did not come in time.
         """
         data = bytearray()
         try:
@@ -43,7 +43,7 @@ class Turns:
                     if len(data) > most:
                         raise OverLimit(f"more than {most} bytes")
         except TimeoutError as e:
-            raise Refused("the rest of the request did not come in time") from e
+            raise HTTPException(408, "the rest of the request did not come in time") from e
         return bytes(data)
 
     async def take(self, request: Request, work: Callable[[Check], Found]) -> Found:

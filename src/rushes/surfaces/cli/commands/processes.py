@@ -245,7 +245,7 @@ def ml(session: Session, host: str, port: int, insecure: bool) -> int:
     service = InferenceService(settings)
     session.remark(("loading models", NOW))
     service.start()
-    app, url = create(service, settings), f"http://{_shown(host)}:{port}"
+    app, url = create(service, settings, host), f"http://{_shown(host)}:{port}"
     server, app.state.stereo.url = Server(app, host, port), url
     session.message("serving", url=url, models=list(service.loaded()))
     session.line(url)

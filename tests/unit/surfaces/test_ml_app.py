@@ -1,0 +1,104 @@
+"""The inference service as an application: what is sent is bounded, and nobody waits for himself."""
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from rushes.engines.devices import Gpu
+from rushes.engines.wire import pack
+from rushes.library.inference import InferenceService
+from rushes.library.inference import service as inference
+from rushes.settings import Settings
+from rushes.surfaces.http.bodies import BODY_BYTES
+from rushes.surfaces.ml.app import create
+
+HERE = "http://127.0.0.1:8001"
+
+
+def application(folder: Path, bound: str = "127.0.0.1", **more: Any) -> FastAPI:
+    """A service without models."""
+    settings = Settings(models=str(folder), sources=str(folder), inference_queue=1, **more)
+    return create(InferenceService(settings), settings, bound)
+
+
+@pytest.mark.parametrize("path", ["/infer/scenes", "/invocations"])
+def test_a_question_has_a_largest_size(path: str, tmp_path: Path) -> None:
+    client = TestClient(application(tmp_path), HERE)
+    told = client.post(path, content=b" " * (BODY_BYTES + 1), headers={"Content-Type": "application/json"})
+    assert told.status_code == 413
+    call = client.post("/v1/embed", content=b" " * (BODY_BYTES + 1))
+    assert call.status_code == 400, "calls are larger"
+
+
+@pytest.mark.parametrize(
+    ("bound", "settings", "status"),
+    [
+        ("127.0.0.1", {}, 421),
+        ("127.0.0.1", {"hosts": "films.example"}, 200),
+        ("127.0.0.1", {"inference_token": "secret"}, 200),
+        ("0.0.0.0", {}, 200),
+        ("0.0.0.0", {"hosts": "other.example"}, 421),
+    ],
+)
+def test_a_name_that_is_not_ours_is_refused_where_nothing_else_is_asked(
+    bound: str, settings: dict[str, str], status: int, tmp_path: Path
+) -> None:
+    app = application(tmp_path, bound, **settings)
+    assert TestClient(app, "http://films.example:8001").get("/health").status_code == status
+    for known in (HERE, "http://localhost:8001"):
+        assert TestClient(app, known).get("/health").status_code == 200
+
+
+def test_films_that_become_3d_ask_models_though_the_queue_is_short(tmp_path: Path) -> None:
+    app = application(tmp_path)
+    client, told, both = TestClient(app, HERE), list[str](), threading.Barrier(2)
+
+    def convert(*_: object) -> None:
+        both.wait(20)
+        with lock:
+            answer = client.post("/v1/embed", content=pack({"model": "m", "texts": ["a"]}))
+        told.append(answer.json()["code"])
+        both.wait(20)
+
+    lock = threading.Lock()
+    app.state.stereo.convert = convert
+    asked = {"input_uri": f"{tmp_path}/a.mp4", "output_uri": f"{tmp_path}/b.mp4"}
+    callers = [threading.Thread(target=client.post, args=("/invocations",), kwargs={"json": asked}) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert told == ["ModelMissing"] * 2, "asked and answered, not told to come later"
+
+
+def test_films_that_become_3d_have_a_queue_of_their_own(tmp_path: Path) -> None:
+    app = application(tmp_path)
+    with ExitStack() as places:
+        for _ in range(app.state.stereo.queue.bound):
+            places.enter_context(app.state.stereo.queue.enter())
+        asked = {"input_uri": f"{tmp_path}/a.mp4", "output_uri": f"{tmp_path}/b.mp4"}
+        told = TestClient(app, HERE).post("/invocations", json=asked)
+        assert (told.status_code, told.headers["Retry-After"]) == (429, "1")
+
+
+def test_health_asks_the_gpus_now_and_then_and_never_in_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = list[str]()
+
+    def gpus() -> tuple[Gpu, ...]:
+        threads.append(threading.current_thread().name)
+        return (Gpu(0, "made up", 1000, 10 * len(threads)),)
+
+    monkeypatch.setattr(inference, "gpus", gpus)
+    client = TestClient(application(tmp_path), HERE)
+    assert len(threads) == 1
+    found = [client.get("/health").json()["gpu_memory_used_mb"] for _ in range(3)]
+    assert client.get("/ping").status_code == 503
+    assert found == [20, 20, 20]
+    assert "worker thread" in threads[1]
