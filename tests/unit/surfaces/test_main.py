@@ -135,7 +135,9 @@ def leaves(kind: type[errors.RushesError]) -> list[type[errors.RushesError]]:
     return [kind, *(leaf for sub in kind.__subclasses__() for leaf in leaves(sub))]
 
 
-OURS = [kind for kind in leaves(errors.RushesError) if kind.__module__ == errors.__name__]
+OURS = [
+    kind for kind in leaves(errors.RushesError) if kind.__module__ == errors.__name__ and kind is not errors.Requested
+]
 
 
 @pytest.mark.parametrize("kind", OURS)
@@ -153,6 +155,12 @@ def test_every_error_of_the_tree_is_told_with_its_meaning_hint_and_code(
     assert (" means " in lines) is not (bool(kind.__subclasses__()) or issubclass(kind, errors.Refused))
     assert f"do {kind.hint}" in lines
     assert f"{kind.__name__}, exit {kind.exit_code}" in lines
+
+
+def test_what_another_worker_carries_out_is_no_error(rushes: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, errors.Requested("asked: done within 15 s"))
+    shown = rushes("version")
+    assert (shown.exit_code, shown.stdout.strip(), shown.stderr) == (0, "asked: done within 15 s", "")
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

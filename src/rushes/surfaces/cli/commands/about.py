@@ -63,7 +63,7 @@ def audit(session: Session, since: str, limit: int) -> None:
 
 @command("ls", "rushes models ls", "rushes models ls --json")
 def ls(session: Session) -> None:
-    """List the known models, which are on this machine, and where they run."""
+    """List models, which are here, and where each runs."""
     library = open_library(session, create=True)
     kept, where = library.models.ls(), library.where_models_run()
     session.rows("model", [{**_doc(k), "runs": where.get(k.model.capability, "local")} for k in kept])
@@ -119,9 +119,9 @@ def verify(session: Session) -> int:
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @text_option("--device", "DEVICE", "Only on this one: cpu, cuda or cuda:N.")
 def benchmark(session: Session, names: Sequence[str], device: str) -> None:
-    """Say how long each model takes here, on each device.
+    """Say how long each model takes here.
 
-    Runs the models that are here, all unless named, on a generated picture or sound.
+    Runs the models that are here, all unless named, on each device, on a generated picture or sound.
     """
     paces = open_library(session, create=True).bench_models(names, device)
     session.document(paces)
