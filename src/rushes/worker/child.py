@@ -93,11 +93,7 @@ class Child:
 
     def memory(self) -> int:
         """Resident bytes of the whole process tree."""
-        total = 0
-        for process in _tree(self.pid):
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss
-        return total
+        return tree_memory(self.pid)
 
     def kill(self, reason: str) -> None:
         """End it and everything it started, at once."""
@@ -194,6 +190,15 @@ class Child:
         with contextlib.suppress(OSError, ValueError), self._process.stdout as output:
             while raw := output.readline(LINE_BYTES):
                 self.output.add(raw)
+
+
+def tree_memory(pid: int) -> int:
+    """Resident bytes of a process and everything that it started."""
+    total = 0
+    for process in _tree(pid):
+        with contextlib.suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total
 
 
 def _tree(pid: int) -> list[psutil.Process]:

@@ -6,13 +6,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rushes.domain.errors import InferenceFailed
-from rushes.library.inference.films import _Turn
+from rushes.domain.errors import InferenceFailed, SlotTooBig
+from rushes.library.inference import Films, films
+from rushes.library.inference.films import _Turn, within_memory
 from rushes.library.inference.gate import Cancelled, Check, OutOfTime, within
+from rushes.settings import Settings
 
 DEADLINE = 20
 BEGIN = """
@@ -88,3 +91,30 @@ def test_a_process_whose_caller_is_gone_is_given_up(code: str) -> None:
 
     with pytest.raises(Cancelled):
         served(code, check)
+
+
+def test_a_process_that_takes_too_much_memory_is_given_up() -> None:
+    service: Any = None
+    with talking("held = b'1' * (200 << 20)\ntime.sleep(600)") as (process, line):
+        check = within_memory(stay, process.pid, 150 << 20)
+        with pytest.raises(SlotTooBig, match="slot_memory_mb"):
+            _Turn(service, 0, {}, check).serve(process, line)
+
+
+def test_no_more_processes_than_cores_read_films_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "film.mp4").write_bytes(b"film")
+    started: list[object] = []
+    monkeypatch.setattr(films, "film_process", lambda *given: started.append(given))
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    service: Any = None
+    asked = Films(service, Settings(sources=str(tmp_path)))
+
+    def gone() -> None:
+        if asked._places._waiting:
+            raise Cancelled("gone")
+
+    with asked._places.permit(stay), pytest.raises(Cancelled):
+        asked.ask("scenes", str(tmp_path / "film.mp4"), {}, gone)
+    assert not started

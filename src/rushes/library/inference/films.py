@@ -8,14 +8,15 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from rushes.domain.errors import InferenceFailed, NotAllowed, NotFound, Refused
+from rushes.domain.errors import InferenceFailed, NotAllowed, NotFound, Refused, SlotTooBig
 from rushes.domain.keys import JSON
 from rushes.files import READ
-from rushes.library.inference.gate import Check, within
+from rushes.library.inference.gate import Check, Gate, within
 from rushes.library.inference.service import InferenceService
 from rushes.settings import Settings
 from rushes.sources.roots import is_below
@@ -23,6 +24,7 @@ from rushes.wiring.slots import film_process
 from rushes.worker.broker import channel
 from rushes.worker.broker.failures import raise_failure
 from rushes.worker.broker.service import memory_file, passed_call
+from rushes.worker.child import tree_memory
 from rushes.worker.scratch import scratch
 
 LOOK_SECONDS = 0.2
@@ -33,6 +35,7 @@ class Films:
 
     def __init__(self, service: InferenceService, settings: Settings) -> None:
         self._service, self._settings = service, settings
+        self._places = Gate(os.cpu_count() or 1)  # for processes at the same time
         self._roots = [root.strip() for root in settings.sources.split(",") if root.strip()]
 
     def ask(self, what: str, path: str, asked: Mapping[str, JSON], check: Check) -> JSON:
@@ -46,10 +49,11 @@ class Films:
         limits = {"max_pixels": self._settings.max_pixels, "max_hours": self._settings.max_hours}
         film = self._open(path)
         try:
-            with _process(self._settings) as (process, line):
+            in_time = within(check, self._settings.inference_seconds)
+            with self._places.permit(in_time), _process(self._settings) as (process, line):
                 question = {"what": what, "asked": {**asked, **limits}, "name": Path(path).name}
-                in_time = within(check, self._settings.inference_seconds)
-                turn = _Turn(self._service, film, {**question, "size": os.fstat(film).st_size}, in_time)
+                look = within_memory(in_time, process.pid, self._settings.slot_memory_mb << 20)
+                turn = _Turn(self._service, film, {**question, "size": os.fstat(film).st_size}, look)
                 return turn.serve(process, line)
         finally:
             os.close(film)
@@ -115,6 +119,21 @@ class _Turn:
             for file in (passed, given):
                 if file is not None:
                     os.close(file)
+
+
+def within_memory(check: Check, pid: int, most: int) -> Check:
+    """The same check, which also raises SlotTooBig if a process and what it started use too much memory."""
+    look_after = 0.0
+
+    def check_both() -> None:
+        nonlocal look_after
+        check()
+        if time.monotonic() >= look_after:
+            look_after = time.monotonic() + LOOK_SECONDS
+            if tree_memory(pid) > most:
+                raise SlotTooBig("the film takes more memory than slot_memory_mb allows")
+
+    return check_both
 
 
 def _exit_code(process: "subprocess.Popen[bytes]") -> int:

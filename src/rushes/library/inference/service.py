@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, Refused, RushesError
+from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, Refused, RushesError, SlotTooBig
 from rushes.engines.calls import answer
 from rushes.engines.devices import CPU, choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
@@ -22,7 +22,7 @@ from rushes.telemetry import log
 from rushes.wiring.engines import service_engine
 
 HEALTHY, DEGRADED, UNHEALTHY = "healthy", "degraded", "unhealthy"
-_OF_THE_CALL = (Refused, NeverWorks, Cancelled, OutOfTime)  # errors that say nothing about the model
+_OF_THE_CALL = (Refused, NeverWorks, Cancelled, OutOfTime, SlotTooBig)  # errors that say nothing about the model
 _MEASURE_SECONDS = 10.0  # between two looks at the memory of the GPUs
 Found = TypeVar("Found")
 
