@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import Field, fields
 from functools import cache
 from pathlib import Path
@@ -185,7 +186,8 @@ def _mcp() -> str:
     scopes = {"mcp_scopes": ("add,delete", "the reference")}
     with TemporaryDirectory() as folder, Library(Path(folder) / "home", options=scopes) as library:
         server = create_mcp(library)
-        told = asyncio.run(_told(server))
+        with ThreadPoolExecutor(1) as thread:  # a test runner may have a loop of its own in this one
+            told = thread.submit(asyncio.run, _told(server)).result()
     return json.dumps(told, indent=1, sort_keys=True) + "\n"
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -44,12 +44,14 @@ def next_line(process: subprocess.Popen[str]) -> dict[str, Any]:
 def test_a_worker_that_starts_before_its_database_waits_for_it(tmp_path: Path) -> None:
     port = free_port()
     url = f"postgres://rushes:{SECRET}@127.0.0.1:{port}/rushes"
-    with tempfile.TemporaryDirectory(dir=SHM if SHM.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=SHM if SHM.is_dir() else None) as folder, ExitStack() as stack:
+        postgres.start(Path(folder), port=port, secret=SECRET).stop()  # its role and its database are there
         with started(tmp_path / "home", store=url, shared="true", start_seconds="600") as process:
             waiting = next_line(process)
             assert (waiting["message_type"], waiting["seconds"]) == ("waiting", 600)
             assert "does not respond" in waiting["reason"]
             server = postgres.start(Path(folder), port=port, secret=SECRET)
+            stack.callback(server.stop)
             assert server.url.partition("@")[2] == url.partition("@")[2]
             assert next_line(process)["message_type"] == "worker"
             with psycopg.connect(server.url) as db:
@@ -57,7 +59,6 @@ def test_a_worker_that_starts_before_its_database_waits_for_it(tmp_path: Path) -
             assert any(name.startswith("rushes worker ") for (name,) in names)
             process.send_signal(signal.SIGTERM)
             assert process.wait(DEADLINE) == 128 + signal.SIGTERM
-        server.stop()
 
 
 def test_it_waits_only_so_long_and_not_for_what_does_not_come_by_waiting(tmp_path: Path) -> None:
