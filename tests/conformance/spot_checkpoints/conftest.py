@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,10 +67,16 @@ class Videos:
                 process.kill()
 
 
-def freeze_slots(worker: subprocess.Popen[bytes]) -> None:
+@contextmanager
+def frozen_slots(worker: subprocess.Popen[bytes]) -> Iterator[None]:
     """What is in hand stays in hand, however fast the machine is."""
-    for slot in psutil.Process(worker.pid).children(recursive=True):
+    slots = psutil.Process(worker.pid).children(recursive=True)
+    for slot in slots:
         slot.suspend()
+    yield
+    for slot in slots:
+        with suppress(psutil.NoSuchProcess):
+            slot.kill()
 
 
 def make_videos(folder: Path, *names: str, settings: str = "") -> Videos:
@@ -100,8 +106,8 @@ def noticed(tmp_path_factory: pytest.TempPathFactory) -> Videos:
     videos = make_videos(tmp_path_factory.mktemp("noticed") / "videos", *names)
     videos.rushes("add", *names)
     with metadata_service() as metadata:
-        with videos.worker("--drain-grace", "0", RUSHES_SPOT_NOTICE=metadata.url) as worker:
-            freeze_slots(worker)
+        spot = {"RUSHES_SPOT_NOTICE": metadata.url}
+        with videos.worker("--drain-grace", "0", **spot) as worker, frozen_slots(worker):
             metadata.notice = NOTICE
             worker.wait(60)
         assert metadata.tokens, "it asked for a token first"
@@ -114,9 +120,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Videos:
     videos = make_videos(tmp_path_factory.mktemp("killed") / "videos", "meeting.mp4")
     videos.rushes("add", "meeting.mp4")
     for number, grace in ((signal.SIGINT, "60"), (signal.SIGTERM, "0"), (signal.SIGKILL, "60")):
-        with videos.worker("--drain-grace", grace) as worker:
-            if number != signal.SIGINT:
-                freeze_slots(worker)
+        hold = nullcontext if number == signal.SIGINT else frozen_slots
+        with videos.worker("--drain-grace", grace) as worker, hold(worker):
             worker.send_signal(number)
             worker.wait(60)
         note = videos.folder / signal.Signals(number).name
