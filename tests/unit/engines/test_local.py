@@ -5,7 +5,6 @@ import socket
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -79,20 +78,14 @@ def test_no_question_reaches_for_the_network(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_model_is_loaded_once_and_again_after_a_rest() -> None:
-    class Watched(ModelStore):
-        found: ClassVar[list[str]] = []
-
-        def find(self, model: str) -> Path:
-            self.found.append(model)
-            return super().find(model)
-
-    fresh, short = LocalEngine(Watched(models().folder)), pcm_of(JFK)[: 2 * RATE]
-    for _ in range(2):
+    fresh, short = LocalEngine(models()), pcm_of(JFK)[: 2 * RATE]
+    loading = []
+    for again in (False, False, True):
+        if again:
+            fresh.unload()
         fresh.transcribe(TINY, short, GREEDY)
-    assert Watched.found == [TINY]
-    fresh.unload()
-    fresh.transcribe(TINY, short, GREEDY)
-    assert Watched.found == [TINY, TINY]
+        loading.append(fresh.loading)
+    assert 0 < loading[0] == loading[1] < loading[2]
     fresh.unload()
 
 
