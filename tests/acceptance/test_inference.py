@@ -25,6 +25,20 @@ def manifests(library: Library, job: str) -> dict[tuple[str, int | None, str], M
     }
 
 
+def test_a_site_whose_workers_all_say_cpu_still_asks_its_models(
+    spoken_film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "no-models"))
+    monkeypatch.setenv("INFERENCE_BACKEND", "stub")
+    monkeypatch.setenv("GPU_MODE", "cpu")
+    with Library(tmp_path / "home") as library:
+        library.add([spoken_film], JobRequest(only=("objects",), chunk="5", profile="fast"))
+        assert library.home.lanes == ("cpu",)
+        library.work(slots=1, until_idle=True)
+        (job,) = library.jobs.page(JobState.COMPLETED).rows
+        assert {task.lane for task in all_tasks(library.home.ledger, job.id)} >= {"cpu", "gpu"}
+
+
 def test_made_up_answers_are_marked_and_stay_apart(
     spoken_film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from rushes.transport.poll import Poll
 
 # What the token of a lease decides otherwise than the port: who holds it may use it, and without it nothing is said.
 BY_TOKEN = ("a_stale_fence_changes_nothing_in_any_state[remote-cancelled]", "another_worker_cannot_use_a_fence",
-            "silent_for_as_long_as_its_lease")  # fmt: skip
+            "silent_for_as_long_as_its_lease", "lane_gpu_is_left_to_the_workers")  # fmt: skip
 REMOTE = ("claim", "renew", "fail", "give_back", "log", "batch", "finds_next")  # complete and control: see below
 
 

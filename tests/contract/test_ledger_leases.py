@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from ledger_kit import (
     BROKEN,
     OWNER,
     Backend,
+    Clock,
     claim,
     done,
     film,
@@ -26,6 +28,7 @@ from rushes.domain.errors import LeaseLost
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import MAX_LOSSES, Finish, Lease, LeaseStatus, TaskState, Verdict
+from rushes.ledger.left_lanes import LOOK_SECONDS, LeftLanes
 from rushes.ledger.port import Debt, Ledger
 
 E = EventType
@@ -199,6 +202,34 @@ def test_work_that_is_bound_to_a_site_is_claimed_only_by_who_sees_it(ledger: Led
     ledger.give_back("w1", [(lease.task, lease.fence)], "SourceMissing")
     assert ledger.tasks(ids=[lease.task]).rows[0].failures == 0
     assert {lease.task for lease in ledger.claim("w1", ["cpu@studio-3f"], 9)} == tasks
+
+
+def test_lane_gpu_is_taken_by_a_worker_of_lane_cpu_when_no_worker_takes_it(ledger: Ledger) -> None:
+    opened(ledger, NEW, [replace(draft, lane="gpu") for draft in PLAN])
+    worker(ledger)
+    lanes = ("cpu", *LeftLanes(ledger).beside(["cpu"]))
+    assert {lease.lane for lease in ledger.claim("w1", lanes, 9)} == {"gpu"}
+
+
+@pytest.mark.parametrize("ends", ["leaves", "dies", "drains"])
+def test_lane_gpu_is_left_to_the_workers_that_take_it_while_one_is_there(
+    backend: Backend, ledger: Ledger, ends: str
+) -> None:
+    now = Clock()
+    worker(ledger)
+    beside = partial(LeftLanes(ledger, now.now).beside, ["cpu", "cpu@studio"])
+    assert beside() == ("gpu", "gpu@studio")
+    gpu = replace(who("w2"), lanes=("gpu",))
+    ledger.renew(gpu, {}, {})
+    now.advance(LOOK_SECONDS)
+    assert beside() == ("gpu@studio",), "what is bound to a site is left by those who do not see it"
+    if ends == "dies":
+        backend.gone.add("w2")
+        ledger.sweep()
+    else:
+        ledger.control("w2", JobCommand.LEAVE if ends == "leaves" else JobCommand.DRAIN)
+    now.advance(LOOK_SECONDS)
+    assert beside() == ("gpu", "gpu@studio")
 
 
 def test_workers_tell_which_site_they_see_and_with_each_renewal_when_they_do_not(ledger: Ledger) -> None:

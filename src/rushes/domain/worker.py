@@ -1,5 +1,6 @@
 """Workers: one row per process incarnation, with one lease for all that it holds."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rushes.domain.task import LEASE_SECONDS
@@ -15,6 +16,7 @@ def machine_of(worker: str) -> str:
     return worker.partition(".")[0]
 
 
+CPU_LANE, GPU_LANE = "cpu", "gpu"
 NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone
 
 
@@ -61,6 +63,23 @@ class Worker:
     held: tuple[str, ...]  # task ids
     lease_left: float
     started_at: str
+
+
+def missing_gpu_lanes(lanes: Sequence[str]) -> tuple[str, ...]:
+    """The lanes gpu that a worker does not take though it takes the lane cpu beside them."""
+    beside = (bound_lane(GPU_LANE, site_of(lane)) for lane in lanes if lane.partition("@")[0] == CPU_LANE)
+    return tuple(lane for lane in beside if lane not in lanes)
+
+
+def left_lanes(lanes: Sequence[str], workers: Iterable[Worker]) -> tuple[str, ...]:
+    """Those of the missing gpu lanes that no live worker takes; none if no worker is known, as nobody can tell then."""
+    taken = {lane for w in workers if w.alive and not w.draining for lane in w.incarnation.lanes}
+    return tuple(lane for lane in missing_gpu_lanes(lanes) if taken and lane not in taken)
+
+
+def lanes_of(worker: Worker, workers: Iterable[Worker]) -> tuple[str, ...]:
+    """What one of these workers takes now."""
+    return (*worker.incarnation.lanes, *left_lanes(worker.incarnation.lanes, workers))
 
 
 @dataclass(frozen=True, slots=True)

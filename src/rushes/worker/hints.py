@@ -4,7 +4,7 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from rushes.telemetry import BugLog
@@ -13,6 +13,7 @@ from rushes.worker import commands, inputs
 
 PAUSE_SECONDS = 1.0
 LaneOf = Callable[[str], str | None]  # of a task; None if its stage is not known here
+LanesNow = Callable[[Sequence[str]], Sequence[str]]  # the lanes that a worker takes now, of those that it was told
 Action = Callable[[], object]
 
 
@@ -20,9 +21,17 @@ class Hints:
     """Announces after commits, listens when idle, and settles what needs no hint any more."""
 
     def __init__(
-        self, transport: Transport, lane_of: LaneOf, report: inputs.Report, bugs: BugLog, *, takes: bool
+        self,
+        transport: Transport,
+        lane_of: LaneOf,
+        report: inputs.Report,
+        bugs: BugLog,
+        *,
+        takes: bool,
+        lanes_now: LanesNow = tuple,
     ) -> None:
         """`takes`: whether hints that wait in a queue are for this worker."""
+        self._lanes_now = lanes_now
         self._ignores_hints = transport.queues and not takes
         self._transport, self._lane_of, self._report = transport, lane_of, report
         self._bugs = bugs
@@ -73,7 +82,7 @@ class Hints:
         if self._left:
             return
         try:
-            tasks = self._transport.wait(command.lanes, command.seconds, command.n)
+            tasks = self._transport.wait(self._lanes_now(command.lanes), command.seconds, command.n)
         except Exception as e:  # noqa: BLE001 - hints are best effort: sweeps find what they miss
             self._bugs.add(e)
             time.sleep(PAUSE_SECONDS)

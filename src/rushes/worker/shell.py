@@ -11,6 +11,7 @@ from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish, Lease, parse_spec
 from rushes.domain.worker import DiskSpace, Incarnation
 from rushes.files import folder_identity
+from rushes.ledger.left_lanes import LeftLanes
 from rushes.ledger.port import SweepResult, WorkLedger
 from rushes.telemetry import BugLog, Outage, log
 from rushes.transport.port import Transport
@@ -64,11 +65,12 @@ class Shell:
         self.on_input: Callable[[inputs.Input], None] = lambda _input: None  # called in the worker's loop
         self.bugs, self._outage = BugLog(), Outage("store unavailable")
         self._filtered = deps.filter
-        self._site_lanes = SiteLanes(deps.ledger)
+        self._site_lanes, self._left = SiteLanes(deps.ledger), LeftLanes(deps.ledger)
         self._background = Background(self.bugs)
         self._retention, self._retention_at = Background(self.bugs), time.monotonic() + RETENTION_SECONDS
         report = self._inputs.put
-        self._hints = Hints(deps.transport, deps.lane_of, report, self.bugs, takes=deps.limits.by_hint)
+        by_hint = deps.limits.by_hint
+        self._hints = Hints(deps.transport, deps.lane_of, report, self.bugs, takes=by_hint, lanes_now=self._lanes)
         self._slots = Slots(deps.child, report, self._keep_log, self._clear_scratch, deps.slot_tasks)
         self._outbox = Outbox(deps.ledger, deps.open_plan, report, self._hints, self.about)
         self._answers = Background(self.bugs)
@@ -201,13 +203,17 @@ class Shell:
         self._hints.settle(frozenset(command.hinted) - {lease.task for lease in leases})
 
     def _lease(self, command: commands.Claim, hinted: Sequence[str]) -> tuple[Lease, ...]:
-        ledger, lanes = self._deps.ledger, self._site_lanes.lanes(command.lanes)
+        ledger, lanes = self._deps.ledger, self._lanes(command.lanes)
         n = min(command.n, ledger.batch)
         if self._filtered and self._filtered.is_on:
             hinted = self._filtered.find(lanes, n)
             if not hinted:
                 return ()
         return ledger.claim(self.me.id, lanes, n, hinted)
+
+    def _lanes(self, lanes: Sequence[str]) -> tuple[str, ...]:
+        """What these lanes of the core mean now: less while originals are missing here, more if others take less."""
+        return self._site_lanes.lanes((*lanes, *self._left.beside(lanes)))
 
     def _renew(self, command: commands.Renew) -> None:
         try:
@@ -289,7 +295,8 @@ class Shell:
         if more:
             self._sweep()
         lanes = frozenset(lane for task in swept.ready if (lane := self._deps.lane_of(task)))
-        self._inputs.put(inputs.Swept(lanes, swept.next_due, swept.quiet))
+        mine = frozenset(self.me.lanes) if lanes.intersection(self._left.beside(self.me.lanes)) else frozenset()
+        self._inputs.put(inputs.Swept(lanes | mine, swept.next_due, swept.quiet))
 
     def _guard_background(self, do: Callable[..., None], *args: object) -> None:
         """After an outage the next sweep, or the core, tries again."""

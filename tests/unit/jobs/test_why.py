@@ -65,6 +65,13 @@ def test_each_reason_is_found_and_says_more(reason: Reason) -> None:
     assert detail
 
 
+def test_a_task_of_lane_gpu_is_next_where_workers_of_lane_cpu_take_it() -> None:
+    one = task(lane="gpu")
+    assert reason_of(one, JOB, {}, [worker()])[0] is Reason.NEXT
+    busy = replace(worker(), incarnation=Incarnation("g", "host", "boot", 2, "1", ("gpu",), 1), held=("job_b.x",))
+    assert reason_of(one, JOB, {}, [worker(), busy])[0] is Reason.NO_FREE_SLOT
+
+
 def test_a_need_that_is_not_done_is_counted() -> None:
     one = task(TaskState.WAITING, (NEED.id, "job_a.develop.00002"))
     others = {NEED.id: NEED, "job_a.develop.00002": replace(NEED, state=TaskState.DONE)}

@@ -18,6 +18,7 @@ from rushes.domain.worker import NOW, Incarnation, lanes_at
 from rushes.home import Home
 from rushes.jobs.control import Reconciler, announce
 from rushes.jobs.open_plan import PlanOpener
+from rushes.ledger.left_lanes import LeftLanes
 from rushes.ledger.pages import tasks_by_id
 from rushes.ledger.port import Completed, Renewed, SweepResult
 from rushes.library.access.task_tokens import TaskToken, TokenKeys, TokenSigner
@@ -41,6 +42,7 @@ class RemoteLeases:
         self._signer_at, self._signer = float("-inf"), TokenSigner(())
         self._sweeping, self._swept, self._swept_at = threading.Lock(), SweepResult(), float("-inf")
         self._waits = threading.BoundedSemaphore(WAITS)
+        self._left = LeftLanes(home.ledger)
 
     @property
     def batch(self) -> int:
@@ -66,7 +68,7 @@ class RemoteLeases:
         me, taken = self.receipt(name, worker), self.lanes(lanes)
         if not taken or n < 1:
             return []
-        leases = self.home.ledger.claim(me, taken, min(n, self.batch), hinted)
+        leases = self.home.ledger.claim(me, (*taken, *self._left.beside(taken)), min(n, self.batch), hinted)
         return [(replace_lane(lease), self._sign(me, lease)) for lease in leases]
 
     def complete(self, finishes: Sequence[tuple[str, bool, float]]) -> Completed:
@@ -122,7 +124,7 @@ class RemoteLeases:
         try:
             end, taken = self._clock() + min(seconds, LONGEST_WAIT), self.lanes(lanes)
             while taken and goes_on() and (left := end - self._clock()) > 0:
-                if self.home.transport.wait(taken, min(1.0, left), 1):
+                if self.home.transport.wait((*taken, *self._left.beside(taken)), min(1.0, left), 1):
                     return True
             return False
         finally:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rushes.domain.job import JobState
 from rushes.domain.keys import parse_task_id
-from rushes.domain.worker import NOW, Worker
+from rushes.domain.worker import NOW, Worker, lanes_of
 from rushes.estimates.conversion_report import conversion_metrics
 from rushes.estimates.conversions import ConversionMetric
 from rushes.home import Home, machine
@@ -41,7 +41,7 @@ class FleetFigures:
         """Live workers that take tasks of each lane, of those lanes where a worker or a ready task is."""
         alive = [w for w in self.workers if w.alive and not w.draining]
         lanes = {count.lane for count in self.ready} | {lane for w in alive for lane in w.incarnation.lanes}
-        return {lane: sum(lane in (*w.incarnation.lanes, *NOW) for w in alive) for lane in sorted(lanes)}
+        return {lane: sum(lane in (*lanes_of(w, alive), *NOW) for w in alive) for lane in sorted(lanes)}
 
 
 @dataclass(slots=True)
