@@ -29,7 +29,6 @@ from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.process import host_id
 from rushes.media.originals import LocalOriginal
-from rushes.plan.job_names import JobNames
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import (
     LOCAL,
@@ -47,6 +46,7 @@ from rushes.transport.port import Describe, Transport
 
 if TYPE_CHECKING:
     from rushes.engines.models.store import ModelStore
+    from rushes.plan.job_names import JobNames
 
 LANES, AUTO = ("cpu", "gpu"), "auto"
 
@@ -187,6 +187,8 @@ class Home:
     @cached_property
     def job_names(self) -> JobNames:
         """The published names of a result that a job has."""
+        from rushes.plan.job_names import JobNames  # noqa: PLC0415 - the planner is loaded when it is needed
+
         return JobNames(self.ledger, self.settings.transcripts_prefix, self.settings.video_prefix)
 
     @cached_property

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import ModelMissing, Refused
-from rushes.domain.job import FINAL, Job, JobState
+from rushes.domain.job import FINAL, TRIAL, Job, JobState
 from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
 from rushes.estimates.estimate import forget_estimate
 from rushes.estimates.time_left import LearntTimes
-from rushes.jobs.submit import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
 from rushes.library.work.progress import JobsProgress

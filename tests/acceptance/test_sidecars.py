@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rushes.annotations import sidecars
+from rushes.annotations import imported_sidecars
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.exports import sidecar
 from rushes.index.changes import Reset
+from rushes.index.follower import SIDECAR_FILE
 from rushes.index.people import PERSON
 from rushes.index.port import find_video
 from rushes.library import Library
@@ -84,9 +85,9 @@ def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
     assert library.search("hello").total == 0
     unplugged.rename(path)
     assert library.search("hello").total == 0  # not looked for at every request
-    monkeypatch.setattr(sidecars, "AGAIN_SECONDS", -1.0)
+    monkeypatch.setattr(imported_sidecars, "AGAIN_SECONDS", -1.0)
     assert library.search("hello").total == 1
-    assert library.home.index.cursor(sidecars.READ) == "read"
+    assert library.home.index.cursor(SIDECAR_FILE) == "read"
 
 
 def test_a_video_asked_for_by_its_id_is_read_again_too(library: Library, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 import base64
 import hashlib
 import math
-import os
-import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,17 +17,13 @@ from rushes.domain.text import clean_text
 from rushes.exports import sidecar
 from rushes.home import Home
 from rushes.index import changes
-from rushes.index.follower import SIDECAR
+from rushes.index.follower import SIDECAR, SIDECAR_FILE
 from rushes.index.people import FACE, PERSON, FaceLabel
 from rushes.index.people.updater import PeopleUpdater
 from rushes.index.port import find_video
 from rushes.index.videos import are_facts
 from rushes.records.port import Conflict
 from rushes.telemetry import log
-
-READ = "sidecar"  # records of this kind name a sidecar that was read in: doc = {"path": ...}
-AGAIN_SECONDS = 60.0  # between two looks for those whose drive may not be plugged in
-_ALL = "read"  # the cursor of an index that has read them all; else when it tried, and the ids of those left
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,30 +104,12 @@ def import_sidecars(home: Home, paths: Iterable[Path]) -> list[SidecarReport]:
         Refused: a place is not there.
     """
     home.follower.catch_up()
-    found = [_read(home, file) for path in paths for file in _files(path)]
+    found = [read_sidecar(home, file) for path in paths for file in _files(path)]
     for one in found:
         if not one.kept:
-            home.records.put(READ, home.owner, "side_" + short(str(one.path)), {"path": str(one.path)})
+            home.records.put(SIDECAR_FILE, home.owner, "side_" + short(str(one.path)), {"path": str(one.path)})
     home.follower.catch_up()
     return found
-
-
-def catch_up(home: Home) -> None:
-    """Bring the index up to what the ledger says, and the sidecars that were read in."""
-    home.follower.catch_up()
-    import_again(home)
-
-
-def import_again(home: Home) -> None:
-    """Read what was read in before into an index that is new; what could not be opened is tried again each minute."""
-    at, *left = home.index.cursor(READ).split() or [""]
-    if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
-        return
-    wanted = {r.id: Path(str(r.doc["path"])) for r in home.all_records(READ) if not at or r.id in left}
-    away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
-    with home.index.lock(60.0):
-        home.index.apply(changes.CursorMove(READ, " ".join([str(time.time()), *away]) if away else _ALL))
-    home.follower.catch_up()
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -145,7 +121,8 @@ def _files(path: Path) -> Iterator[Path]:
         raise Refused(f"{path} does not exist", "Give a folder with videos, or a .rushes.jsonl file.")
 
 
-def _read(home: Home, path: Path) -> SidecarReport:
+def read_sidecar(home: Home, path: Path) -> SidecarReport:
+    """Read one sidecar into the index, or say why it is not used."""
     try:
         data, made_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
@@ -177,7 +154,9 @@ def _taken_in(home: Home, path: Path, made: ParsedSidecar) -> SidecarReport:
         shown = home.index.state(owner, video).shown
         there = {kind for kind, key, _ in shown if not key.startswith(SIDECAR)}
         kinds = [kind for kind in sidecar.kinds(made.found.lines) if kind not in there]
-        results = [changes.IndexedResult(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
+        results = [
+            changes.IndexedResult(owner, video, job, SIDECAR_FILE, None, kind, key, made.sha256) for kind in kinds
+        ]
         if results or not there:
             run = changes.Run(job, owner, video, "sidecar", "completed", _created(home, video, made.at), facts)
             home.index.apply(changes.RunUpdate(run, results))

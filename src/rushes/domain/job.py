@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+TRIAL = "trial"  # the recipe of what an estimate tries out
+
 
 class JobState(StrEnum):
     """Derived from the tasks and kept on the job row in the same transaction."""

@@ -35,6 +35,7 @@ from rushes.telemetry import log
 NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
 CORRECTION = "correction"  # correct a range: doc = {"video", "kind", "start_us", "end_us", "text"}
 SELECTION = "selection"  # say which run counts: id = video.kind (or *.kind for all), doc = {"run", "profile"}
+SIDECAR_FILE = "sidecar"  # name a sidecar that was read in: doc = {"path": ...}
 SIDECAR = "sidecar-"  # what keys begin with that are no results but were read from beside a film
 _FINISHED = (EventType.DONE, EventType.ADOPTED)
 _PAGE = 200

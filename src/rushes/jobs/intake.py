@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import Refused, RushesError
-from rushes.domain.job import FINAL, Job, JobCommand, JobState
+from rushes.domain.job import FINAL, TRIAL, Job, JobCommand, JobState
 from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.text import clean_text
@@ -19,7 +19,7 @@ from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
 from rushes.jobs.needed_models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
-from rushes.jobs.submit import TRIAL, request_id_of, submit
+from rushes.jobs.submit import request_id_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.options import StageOptions, check_options, merge_options, parse_options
 from rushes.plan.planner import JobSpec

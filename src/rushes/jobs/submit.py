@@ -13,7 +13,6 @@ from rushes.ledger.port import Submitted
 from rushes.plan.planner import JobSpec, clip_task, first_task
 from rushes.tracing import current, span
 
-TRIAL = "trial"  # the recipe of what an estimate tries out
 CLIP = "clip"  # the recipe of a clip, and the kind of record that remembers one that was asked for
 
 

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rushes.annotations import sidecars
+from rushes.annotations.imported_sidecars import catch_up
 from rushes.blobs.local_disk import free_bytes
 from rushes.files import local_path
 from rushes.home import Home, machine, version
@@ -23,6 +23,7 @@ from rushes.wiring.setup import folder_blobs, needed
 
 if TYPE_CHECKING:
     from rushes.annotations.people import People
+    from rushes.annotations.sidecars import SidecarReport
     from rushes.blobs.port import Blobs
     from rushes.domain.job import Job
     from rushes.domain.keys import JSON
@@ -316,7 +317,7 @@ class Library:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
         from rushes.index.search import search
 
-        sidecars.catch_up(self.home)
+        catch_up(self.home)
         engine = self._semantic(query)
         return search(self.home.index, self.home.owner, query, limit, cursor, video, order, engine)
 
@@ -330,7 +331,7 @@ class Library:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
         from rushes.index.search import next_hit
 
-        sidecars.catch_up(self.home)
+        catch_up(self.home)
         engine = self._semantic(query)
         return next_hit(self.home.index, self.home.owner, query, video, at_us, back=back, semantic=engine)
 
@@ -355,7 +356,7 @@ class Library:
 
     def summary(self) -> Summary:
         """What there is to find."""
-        sidecars.catch_up(self.home)
+        catch_up(self.home)
         return self.home.index.summary(self.home.owner)
 
     def clip(
@@ -415,9 +416,11 @@ class Library:
 
         return restore(local_path(backup_folder), named_home(home), folder_blobs, _blobs_of)
 
-    def read_sidecars(self, paths: Places) -> list[sidecars.SidecarReport]:
+    def read_sidecars(self, paths: Places) -> list[SidecarReport]:
         """Make films searchable by what lies beside them, though their home is lost."""
-        return sidecars.import_sidecars(self.home, [local_path(p) for p in paths])
+        from rushes.annotations.sidecars import import_sidecars
+
+        return import_sidecars(self.home, [local_path(p) for p in paths])
 
     def list_settings(self) -> list[SettingValue]:
         """Every setting, without secrets, and where its value came from."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import FINAL, Job, JobCommand, JobState
+from rushes.domain.job import FINAL, TRIAL, Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import NOW, Worker
 from rushes.home import Home, machine
 from rushes.index.port import Video
 from rushes.jobs import control
-from rushes.jobs.submit import TRIAL
 from rushes.lazy import offer
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushes import home_folder
-from rushes.annotations import sidecars
+from rushes.annotations.imported_sidecars import import_again
 from rushes.files import local_path
 from rushes.home import Home
 from rushes.jobs.maintenance.reports import (
@@ -84,7 +84,7 @@ class Maintenance:
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
         self.home.follower.reindex()
-        sidecars.import_again(self.home)
+        import_again(self.home)
 
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""

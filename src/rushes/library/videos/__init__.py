@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from rushes.annotations.sidecars import catch_up
+from rushes.annotations.imported_sidecars import catch_up
 from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, Refused, SourceMissing
 from rushes.domain.job import Job
@@ -23,14 +23,14 @@ from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import goes_by, pick_one
 from rushes.library.videos.files import PublishedFilm, WrittenFile
-from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
 from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record
 
 if TYPE_CHECKING:
     from rushes.jobs.maintenance.reports import RemovalReport
+    from rushes.library.videos.runs import Comparison, Envelope
 
-__all__ = ["Comparison", "Envelope", "Observation", "Page", "Record", "Video", "Videos", "WrittenFile"]
+__all__ = ["Observation", "Page", "Record", "Video", "Videos", "WrittenFile"]
 
 
 EVERY = "*"  # instead of a video's id: what is chosen for all
@@ -107,10 +107,14 @@ class Videos:
         self, video: Video, kind: str = "", run: str = "", after: tuple[int, int] = (0, 0)
     ) -> Iterator[tuple[tuple[int, int], Envelope]]:
         """Observations with their provenance after a position, each with the position after it."""
+        from rushes.library.videos.runs import envelopes
+
         return envelopes(self.home, video.id, kind, run, after)
 
     def compare(self, video: Video, left: str, right: str, kind: str = "speech") -> Comparison:
         """What two runs say of a kind, side by side."""
+        from rushes.library.videos.runs import compare
+
         return compare(self.home, video, left, right, kind)
 
     def export(self, video: Video, kind: str, out: str | Path | None = None, language: str = "") -> bytes:
