@@ -83,7 +83,8 @@ def test_what_escaped_ends_with_its_slot_however_that_ends(tmp_path: Path, mark:
     assert gone(mark)
 
 
-def test_a_slot_whose_worker_is_killed_ends_with_what_escaped_from_it(tmp_path: Path, mark: str) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_slot_whose_worker_is_killed_ends_with_what_escaped_from_it(tmp_path: Path, mark: str, stopped: bool) -> None:
     if layers_here()["processes"] != ON:
         pytest.skip(f"this kernel has no namespace of processes: {layers_here()['processes']}")
     worker = f"""
@@ -96,6 +97,9 @@ subprocess.run(argv, env={{**os.environ, "RUSHES_WORKER_PID": str(os.getpid())}}
         deadline = time.monotonic() + 60
         while not (tmp_path / "mark.away").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
+        for process in left(mark) if stopped else ():
+            if process.pid != running.pid:
+                process.suspend()
         running.kill()
     assert (tmp_path / "mark.away").exists()
     assert gone(mark)

@@ -53,17 +53,20 @@ def has_children() -> bool:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent ends, and check that it has not ended already."""
-    if os.getppid() == 0:  # its parent is outside of its namespace, which ends with it
-        return
+    """Ask the kernel to end this process when its parent ends, also while it is stopped; check that it has not yet.
+
+    The kernel forgets that when a process changes its user, so it is asked after that.
+    """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    if os.environ.get("RUSHES_WORKER_PID", str(os.getppid())) != str(os.getppid()):
+    parent = os.getppid()  # 0: outside of its namespace, which ends with it
+    if parent and os.environ.get("RUSHES_WORKER_PID", str(parent)) != str(parent):
         os._exit(1)
 
 
 def _adopt(line: int) -> NoReturn:
     """The first process of a namespace: the kernel reaps its children, and ends all the others when it ends."""
+    die_with_parent()  # who is stopped reads nothing
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     _close_all_but(line)
     os.read(line, 1)  # until the last one who holds the other end is gone
