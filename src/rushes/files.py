@@ -6,6 +6,7 @@ A lock lasts as long as its file is open: the kernel lets go of it with the proc
 import contextlib
 import errno
 import fcntl
+import glob
 import os
 import re
 import secrets
@@ -80,14 +81,17 @@ def sync_path(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def replacing(target: Path, commit: AbstractContextManager[object] | None = None) -> Iterator[Path]:
-    """A path to write to, which becomes the target in one step at the end, and is gone if that is not reached.
+def replacing(target: Path, commit: AbstractContextManager[object] | None = None, mode: int = 0o666) -> Iterator[Path]:
+    """An empty file to write to, which becomes the target in one step at the end, and is gone if that is not reached.
 
-    It is synced before it has its name, and its name after; `commit` is held while it gets it.
-    What a killed process left of it is written over by the next.
+    It is synced before it has its name, and its name after; `commit` is held while it gets it. Of two that write one
+    target at the same time each has its own, and the last one stays. What a killed process left goes with the next.
     """
-    part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
+    name = f".{target.name[:50]}"  # characters, of which a name may have no more than 255 bytes
+    for left in target.parent.glob(f"{glob.escape(name)}.*.part"):
+        with contextlib.suppress(OSError):  # another user's
+            remove_abandoned(left)
+    part, file = _new_part(target.parent, name, mode)
     try:
         yield part
         sync_path(part)
@@ -96,6 +100,15 @@ def replacing(target: Path, commit: AbstractContextManager[object] | None = None
         sync_path(target.parent)
     finally:
         part.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _new_part(folder: Path, name: str, mode: int) -> tuple[Path, int]:
+    """A new file that we hold as long as it is open."""
+    while True:
+        part = folder / f"{name}.{secrets.token_hex(8)}.part"
+        if (file := create_locked(part, mode)) is not None:
+            return part, file
 
 
 def make_private(folder: Path) -> None:
@@ -125,12 +138,8 @@ def _new(file: str | Path, flags: int, mode: int, folder: int | None = None) -> 
 
 def write_whole(target: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
     """Write a file in one step."""
-    with replacing(target) as part:
-        file = _new(part, NEW, mode)
-        try:
-            write_all(file, data)
-        finally:
-            os.close(file)
+    with replacing(target, mode=mode) as part, part.open("wb") as file:
+        file.write(data)
 
 
 def copy_whole(source: Path, target: Path, commit: AbstractContextManager[object] | None = None) -> None:
@@ -140,7 +149,7 @@ def copy_whole(source: Path, target: Path, commit: AbstractContextManager[object
         NoRoom: it does not fit.
     """
     try:
-        with source.open("rb") as given, replacing(target, commit) as part, part.open("xb") as out:
+        with source.open("rb") as given, replacing(target, commit) as part, part.open("wb") as out:
             shutil.copyfileobj(given, out)
             out.flush()
     except OSError as error:
@@ -173,8 +182,8 @@ def copy_new(source: Path, target: Path) -> bool:
 
 def copy_private(source: Path, target: Path, check: Callable[[Path], None] = lambda _part: None) -> None:
     """Copy a file in one step for its owner alone; a link is not followed, and `check` sees the copy first."""
-    with os.fdopen(os.open(source, READ), "rb") as given, replacing(target) as part:
-        with os.fdopen(open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
+    with os.fdopen(os.open(source, READ), "rb") as given, replacing(target, mode=PRIVATE_FILE) as part:
+        with part.open("wb") as out:
             shutil.copyfileobj(given, out)
         check(part)
 

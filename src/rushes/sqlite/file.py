@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
-from rushes.files import open_private, replacing
+from rushes.files import PRIVATE_FILE, open_private, replacing
 from rushes.telemetry import effect
 
 BUSY_SECONDS = 5.0
@@ -55,11 +55,14 @@ class SqliteFile:
 
     def backup(self, to: Path) -> None:
         """A whole copy while others go on writing; `to` is there complete or not at all."""
-        with replacing(to) as part, self._lock, translate_errors(self._name):
-            os.close(open_private(part, os.O_RDWR))
-            with contextlib.closing(sqlite3.connect(part)) as copy:
-                self.db.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
+        with (
+            replacing(to, mode=PRIVATE_FILE) as part,
+            self._lock,
+            translate_errors(self._name),
+            contextlib.closing(sqlite3.connect(part)) as copy,
+        ):
+            self.db.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
 
     def close(self) -> None:
         """Close the file."""

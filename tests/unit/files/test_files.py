@@ -40,7 +40,7 @@ with locked(Path(sys.argv[1])):
 
 def test_a_file_is_copied_whole_over_what_a_killed_process_left(tmp_path: Path) -> None:
     (tmp_path / "blob").write_bytes(b"film")
-    (tmp_path / ".x.mp4.part").write_bytes(b"half of one by somebody who was killed")
+    (tmp_path / ".x.mp4.0a.part").write_bytes(b"half of one by somebody who was killed")
     copy_whole(tmp_path / "blob", tmp_path / "x.mp4")
     assert (tmp_path / "x.mp4").read_bytes() == b"film"
     assert {f.name for f in tmp_path.iterdir()} == {"blob", "x.mp4"}
@@ -93,7 +93,21 @@ def test_bytes_are_on_disk_before_the_name_and_the_name_before_the_end(
     monkeypatch.setattr(Path, "replace", rename)
     with replacing(tmp_path / "a", commit()) as part:
         part.write_bytes(b"whole")
-    assert order == [".a.part", "before", "name", "after", tmp_path.name]
+    assert (order[0][:3], order[1:]) == (".a.", ["before", "name", "after", tmp_path.name])
+
+
+def test_two_that_write_one_file_at_the_same_time_do_not_mix_their_bytes(tmp_path: Path) -> None:
+    target = tmp_path / "film.mp4"
+    with replacing(target) as first:
+        first.write_bytes(b"one" * 9)
+        with replacing(target) as second:
+            second.write_bytes(b"half")
+            write_whole(target, b"three")
+            second.write_bytes(b"two")
+            assert first.read_bytes() == b"one" * 9
+        assert target.read_bytes() == b"two"
+    assert target.read_bytes() == b"one" * 9
+    assert [f.name for f in tmp_path.iterdir()] == ["film.mp4"]
 
 
 def test_sync_flushes_first(tmp_path: Path) -> None:
