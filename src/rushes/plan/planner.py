@@ -104,7 +104,7 @@ def plan(
         undivided: Iterable[tuple[int | None, Span | None]] = [(None, whole)]
         made[name] = []
         for chunk, span in enumerate(spans) if stage.scope is Scope.CHUNK else undivided:
-            draft, planned = _task(job, job_spec, facts.sha256, stage, chunk, span, made, bounds)
+            draft, planned = _task(job, job_spec, facts.sha256, stage, chunk, span, made, bounds, len(spans))
             made[name].append(planned)
             drafts.append(((-1 if _unblocks(stage) else chunk or 0, rank), draft))
     drafts.sort(key=lambda pair: pair[0])
@@ -157,6 +157,7 @@ def _task(
     span: Span | None,
     made: Planned,
     bounds: str,
+    chunks: int,
 ) -> tuple[Draft, PlannedTask]:
     wanted = [(need, p) for need in stage.needs for p in made[stage_of(need)]]
     upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
@@ -167,7 +168,7 @@ def _task(
                 inputs.setdefault(f"{p.stage}.{output}", []).append(key)
     keys = _keys(stage, job_spec, sha256, span, inputs, job)
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
-    spec = _task_spec(stage, job_spec, span, keys, inputs, needs, bounds)
+    spec = _task_spec(stage, job_spec, span, keys, inputs, needs, bounds, chunks)
     id, met = task_id(job, stage.name, chunk), tuple(map(Need, needs))
     return Draft(id, job, stage.name, chunk, spec, _lane(stage, job_spec), 0, met), PlannedTask(stage.name, chunk, keys)
 
@@ -223,6 +224,7 @@ def _task_spec(
     inputs: Inputs,
     needs: Sequence[str] = (),
     bounds: str = "",
+    chunks: int = 0,
 ) -> str:
     options = _options(stage, job_spec)
     doc = {
@@ -239,6 +241,7 @@ def _task_spec(
         "plan_hash": digest([bounds, job_spec.profile, _stage_question(stage, job_spec)]),
         "source": asdict(job_spec.source) if stage.reads_source else None,
         "owner": job_spec.owner,
+        **({"chunks": chunks} if stage.per_job else {}),
     }
     return canonical(doc).decode("ascii")
 

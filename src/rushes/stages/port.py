@@ -93,7 +93,7 @@ class Work:
     """One task as a stage sees it: its span of the footage, its inputs, a scratch folder, and where outputs go.
 
     `wanted` names the outputs to make (without those that exist); `span` is None for whole videos; `seed` depends on
-    the result keys only.
+    the result keys only. `chunks` is how many chunks the plan has, for a stage that is `per_job`.
     """
 
     owner: str
@@ -111,6 +111,7 @@ class Work:
     engine: Engine
     seed: int
     job: str = ""
+    chunks: int = 0
     on_progress: Callable[[float], None] = lambda _fraction: None
     on_log: Callable[[str], None] = lambda _line: None
     saved: dict[str, OutputDraft] = field(default_factory=dict)

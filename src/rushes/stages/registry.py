@@ -23,6 +23,7 @@ from rushes.stages.probe import Probe
 from rushes.stages.read_text import ReadText
 from rushes.stages.segments import Segments
 from rushes.stages.shots import Shots
+from rushes.stages.source_segments import SourceSegments
 from rushes.stages.stereo import Stereo
 from rushes.stages.stills import Stills
 from rushes.stages.transcribe import Transcribe
@@ -31,7 +32,7 @@ from rushes.stages.transcript import Transcript
 _BUILT_IN: tuple[Stage, ...] = (
     *(Probe(), Develop(), Playlist(), Shots(), Audio(), Transcribe(), Transcript()),
     *(Stills(), ReadText(), Segments(), Objects(), Faces(), Places(), Clip()),
-    *(Preview(), Depth(), DepthGrade(), Stereo(), Join()),
+    *(Preview(), Depth(), DepthGrade(), SourceSegments(), Stereo(), Join()),
 )
 GROUP = "rushes.stages"
 _RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not available on every platform

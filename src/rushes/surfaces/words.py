@@ -32,7 +32,8 @@ STAGE_NAMES = {"probe": "check file", "develop": "make preview", "playlist": "jo
                "stills": "save frames", "read_text": "read text", "segments": "merge text",
                "objects": "find objects", "faces": "find faces",
                "places": "recognise places", "clip": "cut clip", "preview": "preview 3D", "depth": "estimate depth",
-               "grade": "set depth", "stereo": "make 3D", "join": "join 3D"}  # fmt: skip
+               "grade": "set depth", "source_segments": "cut segments",
+               "stereo": "make 3D", "join": "join 3D"}  # fmt: skip
 RECIPE_NAMES = {"searchable": "Full", "subtitles": "Subtitles", "text": "Text on screen", "analyse": "Search only",
                 "3d": "3D", "everything": "Full and 3D", "clip": "Clip"}  # fmt: skip
 TASK_NAMES = {"leased": "in progress", "adopted": "reused", "backing off": "retrying soon", "dead": "failed"}

@@ -132,6 +132,7 @@ def run_stage(
         job=task["job"],
         stage=task["stage"],
         chunk=task["chunk"],
+        chunks=task["chunks"],
         span=Span.from_json(task["span"]) if task["span"] else None,
         options=task["options"],
         models=task["models"],

@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
+from rushes.home import Home
 from rushes.jobs.maintenance.deletion import Deletion
 from rushes.jobs.maintenance.gc import GcRound
 from rushes.jobs.maintenance.video_removal import retention_rules
@@ -85,6 +86,17 @@ def made(sites: Sites, film: Path) -> Made:
 def cancel(site: Site, jobs: list[str]) -> None:
     """So that no worker of another test takes them."""
     assert {site.http.post(f"/api/v1/jobs/{job}/cancel").status_code for job in jobs} == {200}
+
+
+def frames_of(film: bytes) -> int:
+    with av.open(BytesIO(film), "r") as found:
+        return sum(1 for _ in found.decode(video=0))
+
+
+def read(home: Home, name: str) -> bytes:
+    part = home.blobs.read(name)
+    assert part
+    return part.data
 
 
 def worker(site: Site, **env: str) -> subprocess.Popen[bytes]:
@@ -230,15 +242,19 @@ def test_what_conversions_took_is_told_by_size_and_day(made: Made) -> None:
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_segments_lie_beside_the_film_for_a_day(setup: str, made: Made, tmp_path: Path) -> None:
-    """Storage and key layout: outputs are `jobs/{job_id}/segments/{segment_index}.mp4`, for one day, and `final.mp4`.
+    """Storage and key layout: `segments/{job_id}/{i:05d}_{n:05d}_{mode}.mp4` in, `jobs/{job_id}/segments/{i}.mp4` out.
 
-    Where: domain/stereo_keys.py, stages/join.py, jobs/maintenance/deletion.py
+    Both for one day; `final.mp4` stays.
+
+    Where: domain/stereo_keys.py, stages/source_segments.py, stages/join.py, jobs/maintenance/deletion.py
     """
     client = made(setup)
     film, segments = f"jobs/{client.job}/final.mp4", [f"jobs/{client.job}/segments/{n}.mp4" for n in range(2)]
+    given = [f"segments/{client.job}/{n:05d}_00002_sbs.mp4" for n in range(2)]
     with client.site.library() as library:
         home = library.home
-        for hours, left in ((23, [film, *segments]), (25, [film])):
+        assert sum(frames_of(read(home, name)) for name in given) == FRAMES
+        for hours, left in ((23, [film, *segments, *given]), (25, [film])):
             now = datetime.now(UTC) + timedelta(hours=hours)
             deletion = Deletion(home.ledger, home.blobs, home.owner, retention_rules(home), now)
             file = WorkFile(tmp_path / f"{hours}.sqlite", home.owner, 3600.0)
@@ -246,4 +262,5 @@ def test_segments_lie_beside_the_film_for_a_day(setup: str, made: Made, tmp_path
             while round.step():
                 pass
             file.close()
-            assert sorted(home.blobs.keys(f"jobs/{client.job}/")) == left
+            found = [*home.blobs.keys(f"jobs/{client.job}/"), *home.blobs.keys(f"segments/{client.job}/")]
+            assert sorted(found) == left

@@ -37,7 +37,8 @@ NOTED = Path(__file__).parent.with_name("stage_bytes.json")
 STAGES: dict[str, Stage] = {
     s.spec.name: s for s in (Probe(), Develop(), Playlist(), Shots(), Audio(), Transcript(), Segments())
 }
-ELSEWHERE = {"clip", "preview", "grade", "stereo", "join", "stills"}  # on request, of what a model measured, or copies
+# On request, of what a model measured, or copies
+ELSEWHERE = {"clip", "preview", "grade", "source_segments", "stereo", "join", "stills"}
 MACHINE = f"{platform.machine()} av {av.__version__}"
 PROMISED = os.environ.get("RUSHES_TEST_PROMISED") == "all"  # the test command installs the libraries of the notes
 

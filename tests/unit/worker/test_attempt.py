@@ -168,6 +168,7 @@ def test_the_size_of_a_blob_is_what_was_stored(desk: Desk) -> None:
         "a/{video}",
         "clearing/me/{video}/x.json",
         "a/b/c/{video}/x",
+        "segments/job_other/00000_00001_sbs.mp4",
     ],
 )
 def test_a_slot_publishes_names_of_its_own_video_only(desk: Desk, name: str) -> None:

@@ -38,8 +38,8 @@ class StereoOptions:
     height: int = 1080
     output: str = "auto"  # what a depth model of one's own gives: depth or inverse
 
-    def wanted(self, chunk: str = "", again: int = 0) -> JobRequest:
-        """The request for the whole film.
+    def wanted(self, chunk: str = "", again: int = 0, *, segments: bool = False) -> JobRequest:
+        """The request for the whole film; with `segments`, the chunks of the original are published, too.
 
         Raises:
             Refused: there is no such format.
@@ -47,7 +47,10 @@ class StereoOptions:
         look = {"strength": self.strength, "convergence": self.convergence}
         stereo: dict[str, JSON] = {"format": self._format(), "height": self.height}
         options = {"depth": {"output": self.output}, "grade": look, "stereo": stereo}
-        return JobRequest("3d", chunk=chunk, again=again, options=options)
+        if segments:
+            options["source_segments"] = {"mode": _short_name(self._format())}
+        only = ("source_segments", *RECIPES["3d"]) if segments else ()
+        return JobRequest("3d", only, chunk=chunk, again=again, options=options)
 
     def trial(self) -> JobRequest:
         """The request for a preview."""
@@ -100,7 +103,10 @@ def mode_of(job: Job) -> str:
     spec = JobSpec.from_text(job.payload)
     if "stereo" not in spec.stages:
         return ""
-    format = str(spec.options.get("stereo", {}).get("format", StereoOptions().format))
+    return _short_name(str(spec.options.get("stereo", {}).get("format", StereoOptions().format)))
+
+
+def _short_name(format: str) -> str:
     return next((short for short, full in SHORT_NAMES.items() if full == format), format)
 
 

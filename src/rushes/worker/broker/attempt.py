@@ -26,6 +26,7 @@ from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
 from rushes.tracing import of_task
 
 EngineOf = Callable[[str], str]
+_OF_A_JOB = ("jobs", "segments")  # folders of names that have the id of a job
 _NEEDED = ("version", "source", "span", "options", "models", "inputs", "profile", "config_hash")
 
 
@@ -73,6 +74,7 @@ class Attempt:
         wanted = [output for output in self._keys if output not in self._made]
         told = {name: self._spec[name] for name in ("owner", "version", "span", "options", "models", "results")}
         told |= {"job": self.lease.job, "stage": self.stage, "chunk": self.lease.chunk, "engine": self.engine}
+        told["chunks"] = self._spec.get("chunks", 0)
         task = {"wanted": wanted, **told}
         return {**task, "inputs": self.read_inputs(), "original": self._described()} if wanted else task
 
@@ -215,10 +217,10 @@ class Attempt:
     def _may_publish(self, name: str) -> bool:
         """Whether a name has the video's id behind a folder or two, none of them a folder of the store itself.
 
-        Below `jobs` it has the id of this task's job instead.
+        Below `jobs` and `segments` it has the id of this task's job instead.
         """
         folder, *rest = name.split("/")
-        if folder == "jobs":
+        if folder in _OF_A_JOB:
             return rest[0] == self.lease.job and len(rest) > 1
         return folder not in RESERVED_FOLDERS and self._video in rest[:2] and rest[-1] != self._video
 

@@ -70,8 +70,8 @@ def begin_job(
     size: Annotated[int, Form(ge=0, le=2**53)] = 0,
 ) -> Response:
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
-    wanted, caller = StereoOptions(mode).wanted() if mode else JobRequest(), caller_of(request).name
-    upload = library.uploads.begin(filename, size, wanted, direct=not size, caller=caller)
+    wanted = StereoOptions(mode).wanted(segments=True) if mode else JobRequest()
+    upload = library.uploads.begin(filename, size, wanted, direct=not size, caller=caller_of(request).name)
     if "application/json" not in request.headers.get("accept", ""):
         return RedirectResponse(f"/jobs/{upload.job}", 303)
     said = {"job_id": upload.job, "upload_url": upload_url(request, library, library.jobs.get(upload.job))}
