@@ -8,7 +8,7 @@ names the task that waits for what comes to an address.
 import contextlib
 import hashlib
 import json
-import threading
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +18,8 @@ from obstore.exceptions import AlreadyExistsError
 from rushes.aws.client import Service
 from rushes.bucket.client import BucketClient, connect, translate_errors
 from rushes.bucket.location import BucketLocation, parse_location
-from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed
+from rushes.domain.errors import AnswerPending, InferenceFailed
+from rushes.engines.in_flight import InFlight
 from rushes.engines.wire import call_name
 from rushes.telemetry import log
 
@@ -26,7 +27,7 @@ FIRST_LOOK_SECONDS = 5.0  # after a question, if no event tells of the answer: s
 LAST_LOOK_SECONDS = 300.0
 QUEUED_SECONDS = 21_600  # that a question may wait in the endpoint's queue: the most that SageMaker allows
 _LONGEST_CALL = 3600
-_TURN_SECONDS = 10.0  # that a slot waits while too many questions are in flight
+_LOOK_SECONDS = 1.0  # between looks for the answers of all questions in flight
 _ID_LENGTH = 64
 _TEXT = 2000
 _DOING = "asking an asynchronous endpoint"
@@ -49,23 +50,23 @@ class Question:
 class AsynchronousEndpoint:
     """An endpoint, for all slots of a worker."""
 
-    def __init__(self, service: Service, name: str, folder: BucketLocation, seconds: int, in_flight: int) -> None:
-        """`folder` is where it reads; each question may take so many seconds, and `in_flight` wait for an answer."""
+    def __init__(self, service: Service, name: str, folder: BucketLocation, seconds: int, in_flight: InFlight) -> None:
+        """`folder` is where it reads; each question may take so many seconds."""
         self._service, self._name, self._folder = service, name, folder
-        self._call_seconds, self._most = min(seconds, _LONGEST_CALL), in_flight
-        self._in_flight: dict[str, Question | None] = {}  # by call; None while it is being asked
-        self._lock = threading.Lock()
+        self._call_seconds, self._in_flight = min(seconds, _LONGEST_CALL), in_flight
         self._clients: dict[str, BucketClient] = {}
+        self._look_after = 0.0  # for answers to what is in flight
+        self._turned_away: dict[str, float] = {}  # tasks that found too many questions in flight, and when
 
     def answer(self, task: str, fence: int, capability: str, call: bytes) -> bytes:
-        """What lies where the endpoint was told to answer; EngineAway is raised if too many questions are in flight."""
+        """What lies where the endpoint was told to answer; a task that finds too many questions in flight waits too."""
         name = call_name(task, capability, call)
         asked = self._asked(name)
         if asked is None:
             self._ask(task, fence, capability, call)
             raise AnswerPending(f"{self._name} was asked", delay=FIRST_LOOK_SECONDS)
         if (answer := self._read(asked.output)) is not None:
-            self._in_flight.pop(name, None)
+            self._in_flight.leave(name)
             return answer
         if (told := self._read(asked.failure)) is not None:
             self._withdraw(name, asked)
@@ -91,7 +92,7 @@ class AsynchronousEndpoint:
 
     def _ask(self, task: str, fence: int, capability: str, call: bytes) -> None:
         name = call_name(task, capability, call)
-        with self._turn(name):
+        with self._turn(task, name):
             source = f"{self._folder.url}/input/{name}"
             self._write(source, call)
             reply = self._service.ask(
@@ -108,47 +109,50 @@ class AsynchronousEndpoint:
             self._write(f"{self._folder.url}/asks/{name}", json.dumps(asdict(asked)).encode(), new=True)
             for address in filter(None, (asked.output, asked.failure)):
                 self._write(self._note(address), task.encode())
-            self._in_flight[name] = asked
+            self._in_flight.asked(name)
 
     @contextlib.contextmanager
-    def _turn(self, name: str) -> Iterator[None]:
-        """While a question is asked, as soon as fewer than the most are in flight; if that fails, it is not in flight.
+    def _turn(self, task: str, name: str) -> Iterator[None]:
+        """While a question is asked; if that fails, it is not in flight.
 
         Raises:
-            EngineAway: they all stay in flight.
+            AnswerPending: too many are in flight: the task waits, and its slot does not.
         """
-        give_up = time.monotonic() + _TURN_SECONDS
-        while not self._enter(name):
-            if time.monotonic() > give_up:
-                raise EngineAway(f"{self._most} questions to {self._name} wait for an answer (inference_max_in_flight)")
-            time.sleep(1.0)
+        if not self._in_flight.enter(name):
             self._drop_answered()
+            if not self._in_flight.enter(name):
+                text = f"{self._in_flight.most} questions to {self._name} wait for an answer (inference_max_in_flight)"
+                raise AnswerPending(text, delay=self._turn_seconds(task))
+        self._turned_away.pop(task, None)
         try:
             yield
         except BaseException:
-            self._in_flight.pop(name, None)
+            self._in_flight.leave(name)
             raise
 
-    def _enter(self, name: str) -> bool:
-        with self._lock:
-            if len(self._in_flight) >= self._most:
-                return False
-            self._in_flight[name] = None
-            return True
+    def _turn_seconds(self, task: str) -> float:
+        """When a task that was turned away comes again: the later, the more of them there are."""
+        now = time.monotonic()
+        lately = {other: at for other, at in self._turned_away.items() if now - at < LAST_LOOK_SECONDS}
+        self._turned_away = {**lately, task: now}
+        return min(FIRST_LOOK_SECONDS * math.ceil(len(self._turned_away) / self._in_flight.most), LAST_LOOK_SECONDS)
 
     def _drop_answered(self) -> None:
         """Ask for the exact keys: other workers may have taken up the answers."""
-        for name, asked in list(self._in_flight.items()):
-            over = asked and (asked.age > QUEUED_SECONDS + self._call_seconds or self._is_answered(asked))
-            if over or (asked and self._asked(name) is None):
-                self._in_flight.pop(name, None)
+        if time.monotonic() < self._look_after:
+            return
+        self._look_after = time.monotonic() + _LOOK_SECONDS
+        for name in self._in_flight.names():
+            asked = self._asked(name)
+            if not asked or asked.age > QUEUED_SECONDS + self._call_seconds or self._is_answered(asked):
+                self._in_flight.leave(name)
 
     def _is_answered(self, asked: Question) -> bool:
         return any(self._exists(address) for address in (asked.output, asked.failure))
 
     def _withdraw(self, name: str, asked: Question) -> None:
         """The next attempt asks again; events that come late name no task."""
-        self._in_flight.pop(name, None)
+        self._in_flight.leave(name)
         for address in filter(None, (asked.output, asked.failure)):
             self._delete(self._note(address))
         self._delete(f"{self._folder.url}/input/{name}")

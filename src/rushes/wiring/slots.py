@@ -49,7 +49,7 @@ def slot_process(home: Home, threads: int, attempt_deps: Callable[[Lease], Attem
     s = home.settings
     own = [path for _, path in own_models(s)]
     told = SlotSettings(str(models_folder(s)), own, threads, s.log_level, confinement_of(s))
-    services = StageServices(s)
+    services = StageServices(s, home.scratch)
     return ChildDeps(
         argv=[sys.executable, "-P", "-m", "rushes.wiring", told.to_json()],
         env=lambda scratch: _environment(s, scratch),

@@ -1,5 +1,7 @@
 """Settings become what answers the slots of a worker from elsewhere: services at once, asynchronous endpoints later."""
 
+from pathlib import Path
+
 from rushes.bucket.location import parse_location
 from rushes.domain.errors import Refused
 from rushes.engines.http import InferenceServices, InferenceSession
@@ -12,8 +14,9 @@ from rushes.wiring.setup import needed
 class StageServices:
     """The inference services and asynchronous endpoints of a worker's stages, shared by its slots."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        """In a folder of this machine all processes of the worker note what they asked."""
+        self._settings, self._folder = settings, folder
         self._services: dict[tuple[str, ...], InferenceServices] = {}
         self._endpoints: dict[tuple[str, ...], AsynchronousEngine] = {}
 
@@ -36,7 +39,7 @@ class StageServices:
         if kind != SAGEMAKER:
             return None
         if names not in self._endpoints:
-            self._endpoints[names] = _endpoint_of(self._settings, names[0])
+            self._endpoints[names] = _endpoint_of(self._settings, names[0], self._folder)
         return self._endpoints[names]
 
     def endpoints(self) -> list[AsynchronousEngine]:
@@ -45,7 +48,7 @@ class StageServices:
         return list(dict.fromkeys(found for stage in ("", *stages) if (found := self.endpoint(stage))))
 
 
-def _endpoint_of(s: Settings, name: str) -> AsynchronousEngine:
+def _endpoint_of(s: Settings, name: str, scratch: Path) -> AsynchronousEngine:
     """The asynchronous endpoint of that name.
 
     Raises:
@@ -56,8 +59,10 @@ def _endpoint_of(s: Settings, name: str) -> AsynchronousEngine:
         hint = 'Set inference_bucket = "s3://bucket/prefix", which it may read.'
         raise Refused("an asynchronous endpoint reads from a bucket", hint)
     with needed("aws"):
+        from rushes.engines.in_flight import InFlight
         from rushes.engines.sagemaker import AsynchronousEndpoint
         from rushes.wiring.aws_client import service_of
     place = parse_location(folder, s.s3_endpoint, s.s3_key, s.s3_secret)
     service = service_of(s, "sagemaker-runtime")
-    return AsynchronousEndpoint(service, name, place, s.inference_seconds, s.inference_max_in_flight)
+    in_flight = InFlight(scratch / f"in-flight-{name}", s.inference_max_in_flight)
+    return AsynchronousEndpoint(service, name, place, s.inference_seconds, in_flight)

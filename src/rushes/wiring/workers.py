@@ -76,7 +76,7 @@ def worker(
 def _answer_events(home: Home) -> Callable[[], None] | None:
     """How a worker hears of answers that its asynchronous engines give later; None if no event tells of them."""
     s = home.settings
-    if not s.inference_events or not (engines := StageServices(s).endpoints()):
+    if not s.inference_events or not (engines := StageServices(s, home.scratch).endpoints()):
         return None
     return AnswerEvents(home, event_queue(s, s.inference_events), engines).hear
 

@@ -1,14 +1,17 @@
 """Questions to an asynchronous endpoint: each is asked once, whoever works on the task, and its answer is found."""
 
+import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from obstore.store import MemoryStore
 
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed
+from rushes.domain.errors import AnswerPending, InferenceFailed
 from rushes.engines import sagemaker
+from rushes.engines.in_flight import InFlight
 from rushes.engines.port import answered
 from rushes.engines.sagemaker import AsynchronousEndpoint
 from rushes.engines.wire import call_name
@@ -19,7 +22,8 @@ TASK = "job_a.objects.00001"
 class Sagemaker:
     """Takes questions, notes them, and answers nothing by itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, machines: Path) -> None:
+        self.machines = machines
         self.asked: list[dict[str, Any]] = []
 
     def ask(self, operation: str, once: bool, **request: Any) -> dict[str, str]:
@@ -38,13 +42,14 @@ def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 
 
 @pytest.fixture
-def service(store: MemoryStore) -> Sagemaker:
-    return Sagemaker()
+def service(store: MemoryStore, tmp_path: Path) -> Sagemaker:
+    return Sagemaker(tmp_path)
 
 
-def worker(service: Any, in_flight: int = 5) -> AsynchronousEndpoint:
-    """The endpoint as another worker knows it: it remembers nothing."""
-    return AsynchronousEndpoint(service, "films", BucketLocation("in", "asks"), 600, in_flight)
+def worker(service: Any, in_flight: int = 5, folder: Path | None = None) -> AsynchronousEndpoint:
+    """The endpoint as another worker knows it: it remembers nothing, unless it shares a folder."""
+    seats = InFlight(folder or service.machines / secrets.token_hex(4), in_flight)
+    return AsynchronousEndpoint(service, "films", BucketLocation("in", "asks"), 600, seats)
 
 
 def pending(ask: Callable[[], object]) -> float:
@@ -114,20 +119,50 @@ def test_an_answer_that_never_comes_is_looked_for_later_and_later_and_is_a_failu
         worker(service).answer(TASK, 1, "hear", b"call")
 
 
-def test_no_more_questions_are_in_flight_than_allowed_until_somebody_has_an_answer(
-    service: Sagemaker, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+def test_no_more_questions_are_in_flight_than_allowed_by_all_processes_of_a_worker_together(
+    service: Sagemaker, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rushes.engines.sagemaker.time.sleep", lambda _seconds: None)
-    monkeypatch.setattr(sagemaker, "_TURN_SECONDS", -1.0)
+    monkeypatch.setattr(sagemaker, "_LOOK_SECONDS", 0.0)
+    first, other = (worker(service, in_flight=2, folder=tmp_path / "one") for _ in range(2))
+    for n, mine in enumerate((first, other)):
+        pending(lambda n=n, mine=mine: mine.answer(TASK, 1, "hear", b"%d" % n))  # type: ignore[misc]
+    for mine in (first, other, worker(service, in_flight=2, folder=tmp_path / "one")):  # the last one was started again
+        with pytest.raises(AnswerPending, match="2 questions to films wait"):
+            mine.answer(TASK, 1, "hear", b"one too many")
+    pending(lambda: worker(service).answer(TASK, 1, "hear", b"on another machine"))
+    store.put("1-error.out", b"failed")  # nobody has heard of it yet
+    pending(lambda: other.answer(TASK, 1, "hear", b"one too many"))
+    with pytest.raises(AnswerPending, match="2 questions to films wait"):
+        first.answer(TASK, 1, "hear", b"again too many")
+    worker(service).forget(call_name(TASK, "hear", b"1"))  # another machine has used its answer
+    pending(lambda: first.answer(TASK, 1, "hear", b"again too many"))
+    assert len(service.asked) == 5
+
+
+def test_a_task_that_is_turned_away_keeps_no_slot_and_comes_again_the_later_the_more_there_are(
+    service: Sagemaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: pytest.fail("it waits in its slot"))
     mine = worker(service, in_flight=2)
     for n in range(2):
         pending(lambda n=n: mine.answer(TASK, 1, "hear", b"%d" % n))  # type: ignore[misc]
-    with pytest.raises(EngineAway, match="2 questions to films wait"):
-        mine.answer(TASK, 1, "hear", b"one too many")
-    store.put("1.out", b"answer")
-    monkeypatch.setattr(sagemaker, "_TURN_SECONDS", 60.0)
-    pending(lambda: mine.answer(TASK, 1, "hear", b"the next"))
-    assert len(service.asked) == 3
+    delays = [pending(lambda n=n: mine.answer(f"job.{n}", 1, "hear", b"too many")) for n in range(200)]  # type: ignore[misc]
+    assert delays[:5] == [5.0, 5.0, 10.0, 10.0, 15.0]
+    assert delays[-1] == sagemaker.LAST_LOOK_SECONDS
+    assert pending(lambda: mine.answer("job.0", 1, "hear", b"another call of it")) == sagemaker.LAST_LOOK_SECONDS
+
+
+def test_a_question_whose_worker_died_while_it_asked_takes_its_place_for_a_minute(
+    service: Sagemaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagemaker, "_LOOK_SECONDS", 0.0)
+    InFlight(tmp_path / "one", 1).enter("the call of a worker that died")
+    again = worker(service, in_flight=1, folder=tmp_path / "one")
+    with pytest.raises(AnswerPending, match="1 questions to films wait"):
+        again.answer(TASK, 1, "hear", b"call")
+    monkeypatch.setattr("rushes.engines.in_flight._ASKING_SECONDS", -1.0)
+    pending(lambda: again.answer(TASK, 1, "hear", b"call"))
+    assert len(service.asked) == 1
 
 
 def test_all_calls_are_asked_before_the_first_that_is_pending_ends_the_attempt() -> None:

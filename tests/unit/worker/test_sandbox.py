@@ -74,6 +74,11 @@ def test_the_environment_of_a_slot_is_a_list(tmp_path: Path) -> None:
     assert found["HOME"] == found["TMPDIR"] == str(tmp_path)
 
 
+def test_what_chooses_the_rounding_of_sums_is_the_same_in_a_slot(tmp_path: Path) -> None:
+    given = {"OPENBLAS_CORETYPE": "Haswell", "CT2_FORCE_CPU_ISA": "GENERIC", "MKL_CBWR": "COMPATIBLE"}
+    assert reduced(given, tmp_path).items() >= given.items()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_root_becomes_a_user_who_can_read_what_the_slot_needs(tmp_path: Path) -> None:
     closed = tmp_path / "closed"

@@ -54,7 +54,8 @@ class BrokerService:
             failure, attempt = failure_of(e), self._attempt()
             if attempt:
                 attempt.told.add(failure["kind"])
-                attempt.delay = e.delay if isinstance(e, AnswerPending) else attempt.delay
+                if isinstance(e, AnswerPending):
+                    attempt.delay = min(attempt.delay or e.delay, e.delay)
             return {"failed": failure}, None
         finally:
             if given is not None:
