@@ -160,11 +160,12 @@ give_up() {
     exit 1
 }
 
-# Settings of the caller would change what the scripts show; the folder of weights may be shared.
+# Settings of the caller would change what the scripts show; the folder of weights may be shared. Without compiled files
+# every process of a test compiles what it imports.
 forget_settings() {
     for name in $(env | sed -n 's/^\(RUSHES_[A-Z_]*\)=.*/\1/p'); do
         [ "$name" = RUSHES_MODELS ] || unset "$name"
     done
     unset LOG_LEVEL ARQ_JOB_TIMEOUT DATABASE_URL REDIS_URL S3_BUCKET S3_ENDPOINT S3_ACCESS_KEY_ID S3_SECRET_ACCESS_KEY
-    unset AWS_ENDPOINT_URL MODEL_CACHE_DIR PYTHONPATH PYTHONHOME VIRTUAL_ENV
+    unset AWS_ENDPOINT_URL MODEL_CACHE_DIR PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 }
