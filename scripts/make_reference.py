@@ -67,6 +67,7 @@ MESSAGES = {
     "removed": "`rm`: one video that is gone",
     "model": "`models ls`: one model",
     "event": "`jobs events`: one numbered fact of a job's history",
+    "output": "`jobs events --output`: one thing that an attempt told",
     "error": "one file, chunk or stage failed; the rest goes on",
     "summary": "the last line: what came of it, with `code` and, after an interruption, `resumable: true`",
     "exit_error": "the last line when the command itself failed: `code`, `kind`, `message`, `hint`",

@@ -24,7 +24,10 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # what a process counts itself; eac
     "rushes_http_requests_total": ("counter", "requests answered, by method and status"),
     "rushes_http_request_seconds": ("histogram", "seconds until an answer began, by method"),
     "rushes_streams_events_total": ("counter", "events handed to streams of this server"),
-    "rushes_channels_overflow_total": ("counter", "streams that were closed because their reader was too slow"),
+    "rushes_channels_overflow_total": (
+        "counter",
+        "streams that were closed, or lost output, because their reader was too slow",
+    ),
 }
 BOUNDS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)  # seconds, of histograms
 MOST = 500  # sets of labels of one family; whatever comes then is counted as "other"

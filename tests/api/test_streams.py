@@ -5,6 +5,8 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,10 +14,11 @@ import pytest
 
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand
+from rushes.domain.task import Finish
 from rushes.library.jobs import Jobs
-from rushes.surfaces.api import events
+from rushes.surfaces.api import events, output
 from rushes.surfaces.http import event_hub
-from tests.api.kit import DEADLINE, PLAIN, Serving, submit, wait_for, work
+from tests.api.kit import DEADLINE, PLAIN, WORKER, Serving, serving, submit, wait_for, work
 
 READERS, TASKS = 200, 40
 
@@ -80,6 +83,32 @@ def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
     wait_for(lambda: hub.streams == 0, "streams were left behind")
 
 
+def test_readers_of_two_servers_see_each_event_once_and_in_order_while_one_is_killed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with serving(home, owner="me") as kept, ThreadPoolExecutor(2) as readers, ExitStack() as first:
+        killed = first.enter_context(serving(home, owner="me"))
+        job = submit(kept.ledger, "film", TASKS)
+        heard: list[list[int]] = [[], []]
+
+        def hear(n: int, server: Serving) -> None:
+            seen = {"Last-Event-ID": str(heard[n][-1])} if heard[n] else {}
+            with server.http.stream("GET", f"/api/v1/jobs/{job.id}/events", headers=seen) as answer:
+                heard[n] += [int(line[4:]) for line in answer.iter_lines() if line.startswith("id: ")]
+
+        reading = [readers.submit(hear, n, server) for n, server in enumerate((kept, killed))]
+        wait_for(lambda: kept.app.state.hub.streams and killed.app.state.hub.streams, "the readers never came")
+        assert work(killed.ledger, TASKS // 2)
+        wait_for(lambda: killed.app.state.hub._seen.get(job.id, 0) > TASKS // 2, "it never heard of its own work")
+        killed.app.state.hub.hang_up()
+        reading[1].result()
+        first.close()
+        while work(kept.ledger, 3):
+            pass
+        hear(1, kept)
+        reading[0].result()
+        assert heard == [list(range(1, kept.ledger.job(job.id).last_event + 1))] * 2
+
+
 def test_more_than_a_page_of_events_between_two_looks_is_heard_whole(
     server: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +167,77 @@ def test_a_replay_below_the_oldest_event_is_told_where_the_history_begins(server
     assert f'"data": {{"before": {last}}}' in first
     listed = server.http.get(f"/api/v1/jobs/{job.id}/history").json()
     assert [event["type"] for event in listed] == ["truncated", "finished"]
+
+
+def test_a_stream_and_a_history_are_filtered_by_type_and_time(server: Serving) -> None:
+    job = submit(server.ledger, "film", 2)
+    path = f"/api/v1/jobs/{job.id}"
+    with server.http.stream("GET", f"{path}/events", params={"types": "finished"}) as answer:
+        lines = answer.iter_lines()
+        assert next(line for line in lines if line == ": live")
+        while work(server.ledger):
+            pass
+        assert [line for line in lines if line.startswith("event: ")] == ["event: finished", "event: end"]
+
+    def both(**asked: Any) -> list[str]:
+        shown = server.http.get(f"{path}/events", params=asked).text
+        assert shown.rstrip().endswith("event: end\ndata: {}")
+        types = [json.loads(line[6:])["type"] for line in shown.splitlines() if line.startswith('data: {"job"')]
+        listed = [event["type"] for event in server.get(f"{path}/history", params=asked)]
+        assert types == listed
+        return types
+
+    assert both(types=["done", "finished"]) == ["done", "done", "done", "finished"]
+    assert both(types="finished", since="2020-01-01") == ["finished"]
+    assert both(since="2999-01-01") == []
+    last = server.get(f"{path}/history")[-1]
+    assert both(since=last["at"], types="finished") == ["finished"]
+    assert server.http.get(f"{path}/events", params={"types": "nonsense"}).status_code == 422
+    assert server.http.get(f"{path}/events", params={"since": "yesterday"}).status_code == 400
+
+
+def test_a_filtered_stream_is_told_what_is_no_longer_kept(server: Serving) -> None:
+    job = submit(server.ledger, "film")
+    server.ledger.control(job.id, JobCommand.TRIM, 0)
+    told = server.http.get(f"/api/v1/jobs/{job.id}/events", params={"types": "planned"}).text
+    assert [line for line in told.splitlines() if line.startswith("event: ")] == ["event: truncated", "event: end"]
+
+
+def _told(text: str) -> list[tuple[str, str, int]]:
+    """Place, type and sequence of what a stream of output told."""
+    found = []
+    for part in text.split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in part.splitlines() if ": " in line and line[0] != ":")
+        if "data" in lines and lines["event"] != "end":
+            found.append((lines.get("id", ""), lines["event"], json.loads(lines["data"])["sequence"]))
+    return found
+
+
+def test_output_of_attempts_is_followed_and_gone_on_with(server: Serving) -> None:
+    job = submit(server.ledger, "film", 1)
+    (lease,) = server.ledger.claim(WORKER, ["cpu"], 1)
+    server.ledger.log(lease.task, lease.fence, 1, ["a line"])
+    path, last = f"/api/v1/jobs/{job.id}/output", server.ledger.job(job.id).last_event
+    now = _told(server.http.get(path, params={"follow": False, "from_sequence": last + 1}).text)
+    assert now == [("", "process_start", 1), ("", "output_data", 2)]
+    with server.http.stream("GET", path, headers={"Last-Event-ID": str(last)}) as answer:
+        lines = answer.iter_lines()
+        assert next(line for line in lines if '"text": "a line"' in line)
+        server.ledger.complete(WORKER, [Finish(lease.task, lease.fence)])
+        rest = list(lines)
+    assert rest[-3:] == ["event: end", "data: {}", ""]
+    assert f"id: {last + 1}" in rest
+    assert "event: process_end" in rest
+    assert _told(server.http.get(path, headers={"Last-Event-ID": str(last + 1)}).text) == []
+    wait_for(lambda: server.app.state.hub.watches == 0, "it was left behind")
+
+
+def test_too_many_who_follow_output_are_refused(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = submit(server.ledger, "film")
+    monkeypatch.setattr(output, "MOST", 0)
+    answer = server.http.get(f"/api/v1/jobs/{job.id}/output")
+    assert (answer.status_code, answer.json()["code"]) == (429, "TooManyAtOnce")
+    assert server.http.get("/api/v1/jobs/job_none/output").status_code == 429
 
 
 @pytest.mark.parametrize("last", ["nonsense", "-1", "1e9", "99999999999999999999999", ""])

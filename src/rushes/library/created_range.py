@@ -25,7 +25,7 @@ class CreatedRange:
         Raises:
             Refused: one is neither.
         """
-        return CreatedRange(_parsed(since), _parsed(until))
+        return CreatedRange(parse_time(since), parse_time(until))
 
     def page(
         self, fetch: Callable[[str, int], Page[Job]], cursor: str, limit: int, *, by_creation: bool = True
@@ -53,7 +53,12 @@ def utc_millis(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def _parsed(text: str) -> str:
+def parse_time(text: str) -> str:
+    """A date or time in ISO 8601 (UTC unless it says) as jobs and events say it; "" stays.
+
+    Raises:
+        Refused: it is neither.
+    """
     if not text:
         return ""
     try:

@@ -231,9 +231,17 @@ class Jobs:
             raise NotFound(f"no step {id[:60]!r}", what="step")
         return found[0]
 
-    def events(self, job: str, after: int = 0, limit: int = 500) -> tuple[Event, ...]:
-        """Numbered events of a job after a number."""
-        return self.home.ledger.events(self.get(job).id, after, limit=limit)
+    def events(
+        self, job: str, after: int = 0, limit: int = 500, types: Collection[EventType] = (), since: str = ""
+    ) -> tuple[Event, ...]:
+        """Numbered events of a job after a number; of some types, or from a time on (as events say it)."""
+        row, found = self.get(job), list[Event]()
+        while len(found) < limit and (page := self.home.ledger.events(row.id, after, types, limit=limit)):
+            found += [event for event in page if event.at >= since]
+            after = page[-1].number
+            if len(page) < limit:
+                break
+        return tuple(found[:limit])
 
     def follow(self, job: str, after: int = 0, pause: Callable[[], bool] = lambda: False) -> Iterator[Event]:
         """A job's events after a number; with `pause`, live until the job is final."""

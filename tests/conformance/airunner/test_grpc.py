@@ -13,7 +13,10 @@ import pytest
 from grpc_tools import protoc
 from proof.setups import Servers
 
-from rushes.domain.job import JobCommand
+from rushes.domain.job import JobCommand, NewJob
+from rushes.domain.keys import job_id, task_id
+from rushes.domain.task import Draft, Failure, Finish
+from rushes.domain.worker import Incarnation
 from rushes.library import Library
 from rushes.surfaces.rpc.server import RpcServer
 
@@ -230,7 +233,7 @@ def _event(client: Client, n: int, type: str, data: bytes = b"") -> Any:
 def test_events_are_kept_once_replayed_and_then_live(client: Client) -> None:
     """PublishEvents and StreamEvents: the worker's numbers; repeats change nothing; replay from a number, then live.
 
-    Where: library/job_events.py
+    Where: library/job_events/publishing.py, library/job_events/watching.py
     """
     job = client.enqueue("told").job_id
     (taken,) = client.dequeue()
@@ -256,6 +259,75 @@ def test_events_are_kept_once_replayed_and_then_live(client: Client) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         publish([_event(client, 61, "OUTPUT_DATA")])
     assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
+
+
+def test_a_stream_goes_on_at_another_server_when_its_own_is_gone(client: Client, made: Any) -> None:
+    """StreamEvents, across server instances: a reader of another server, or whose server dies, misses and repeats none.
+
+    Where: library/job_events/watching.py
+    """
+    job = client.enqueue("replicas").job_id
+    (taken,) = client.dequeue()
+    told = iter(range(1, 40))
+
+    def publish(n: int) -> None:
+        lines = [_event(client, next(told), "OUTPUT_DATA") for _ in range(n)]
+        client.events.Publish(iter([client.events_pb.PublishRequest(task_token=taken.task_token, events=lines)]))
+
+    publish(3)
+    with Library(client.library.folder) as another:
+        server = RpcServer(another, "127.0.0.1:0")
+        server.start()
+        replica = Client(made, another, f"127.0.0.1:{server.port}")
+        heard: list[int] = []
+
+        def read() -> None:
+            for answer in replica.events.Stream(client.events_pb.StreamRequest(job_id=job), timeout=60):
+                heard.append(answer.event.sequence)
+                if len(heard) == 3:
+                    publish(30)
+                if len(heard) == 20:
+                    server.stop()
+
+        with pytest.raises(grpc.RpcError) as caught:
+            read()
+        assert caught.value.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+        replica.channel.close()
+    last = heard[-1]
+    publish(6)
+    client.complete(taken)
+    asked = client.events_pb.StreamRequest(job_id=job, from_sequence=last + 1, from_attempt=taken.attempt)
+    heard += [answer.event.sequence for answer in client.events.Stream(asked, timeout=60)]
+    assert heard == list(range(1, 40))
+
+
+def test_attempts_of_footage_are_streamed_like_those_of_others(client: Client) -> None:
+    """StreamEvents, worker: the attempts of our own slots are ProcessStart, OutputData, ProcessEnd, ProcessError.
+
+    Where: library/job_events/attempts.py
+    """
+    ledger, owner = client.library.home.ledger, client.library.home.owner
+    job, worker = job_id(owner, "footage"), "m.h.b.1"
+    task = task_id(job, "probe", None)
+    first = Draft(task, job, "probe", None, "{}", "a-lane-of-its-own")
+    ledger.submit(NewJob(job, owner, "footage", "film.mp4", "toys", "{}"), first)
+    ledger.renew(Incarnation(worker, "h", "b", 1, "1", (first.lane,), 1, owner=owner), {}, {})
+    (lease,) = ledger.claim(worker, [first.lane], 1)
+    ledger.log(task, lease.fence, 1, ["a line"])
+    ledger.fail(worker, task, lease.fence, Failure("Crash", "it broke", "", ""), 0.0)
+    ledger.sweep()
+    (lease,) = ledger.claim(worker, [first.lane], 1)
+    found = []
+    for told in client.events.Stream(client.events_pb.StreamRequest(job_id=job), timeout=60):
+        found.append((told.attempt, client.events_pb.JobEventType.Name(told.event.type)[15:], bool(told.number)))
+        if found[-1][:2] == (2, "PROCESS_START"):
+            ledger.log(task, lease.fence, 1, ["another line"])
+            ledger.complete(worker, [Finish(task, lease.fence)])
+    assert found == [
+        (1, "PROCESS_START", False), (1, "OUTPUT_DATA", False), (1, "PROCESS_ERROR", True),
+        (2, "PROCESS_START", False), (2, "OUTPUT_DATA", False), (2, "PROCESS_END", True),
+    ]  # fmt: skip
+    ledger.control(worker, JobCommand.LEAVE)
 
 
 def test_events_of_a_job_that_is_not_there_are_not_found(client: Client) -> None:
@@ -300,7 +372,7 @@ def test_any_server_takes_any_token(client: Client, made: Any) -> None:
 def test_another_owner_finds_nothing_of_ours(client: Client, made: Any) -> None:
     """Multi-tenancy: jobs, queues, events and tokens are their owner's alone, also where request ids are the same.
 
-    Where: library/queues.py, library/job_events.py
+    Where: library/queues.py, library/job_events/watching.py
     """
     job = client.enqueue("private", b"ours").job_id
     with Library(client.library.folder, options={"owner": ("bob", "the test")}) as another:

@@ -11,7 +11,7 @@ from rushes.domain.job import JobCommand, JobState
 from rushes.jobs.steps import cancel_step, retry_step
 from rushes.library import Library
 from rushes.library.access.task_tokens import TokenKeys, TokenSigner
-from rushes.library.job_events import MOST_EVENTS, JobEvents, WorkEvent, WorkEventType
+from rushes.library.job_events import MOST_EVENTS, EventPublisher, WorkEvent, WorkEventType, follow, watch
 from rushes.library.queues import Queues
 
 DAY, LEASE = 86_400, 600
@@ -92,9 +92,9 @@ def test_events_with_gaps_between_their_numbers_are_all_kept(queues: Queues) -> 
     queues.enqueue("default", "one", b"")
     (taken,) = queues.dequeue("default", 1, LEASE)
     numbers = [*range(1, 31), 40, 42, 43]
-    assert JobEvents(queues).publish(taken.token, told(*reversed(numbers))) == len(numbers)
+    assert EventPublisher(queues).publish(taken.token, told(*reversed(numbers))) == len(numbers)
     queues.complete(taken.token, taken.job)
-    found = list(JobEvents(queues).follow(taken.job))
+    found = list(follow(watch(queues.home, taken.job)))
     assert [(event.sequence, event.data) for event in found] == [(number, b"%d" % number) for number in numbers]
 
 
@@ -102,8 +102,8 @@ def test_more_events_than_are_kept_of_an_attempt_are_no_message(queues: Queues) 
     queues.enqueue("default", "one", b"")
     (taken,) = queues.dequeue("default", 1, LEASE)
     with pytest.raises(Refused, match="at most 1000 events"):
-        JobEvents(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 2)))
-    assert JobEvents(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 1))) == MOST_EVENTS
+        EventPublisher(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 2)))
+    assert EventPublisher(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 1))) == MOST_EVENTS
 
 
 def test_the_only_step_of_a_job_is_cancelled_and_retried_as_the_job(library: Library) -> None:

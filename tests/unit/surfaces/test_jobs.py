@@ -4,6 +4,8 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
@@ -13,10 +15,13 @@ from rushes.domain.task import Failure
 from rushes.engines.devices import Gpu
 from rushes.engines.models import fetch
 from rushes.library import Library
+from rushes.library.job_events import EventPublisher, WorkEvent, WorkEventType
+from rushes.surfaces.cli.commands import job_events
 from rushes.surfaces.cli.main import main
 from tests.unit.cli_worker import take
 
 Invoke = Callable[..., Result]
+OUTPUT = WorkEventType.OUTPUT_DATA
 
 
 @pytest.fixture
@@ -106,6 +111,45 @@ def test_a_job_is_paused_resumed_cancelled_and_retried(rushes: Invoke, job: str)
     types = [json.loads(row)["type"] for row in rushes("jobs", "events", job, "--json").stdout.splitlines()]
     assert types == ["submitted", "paused", "resumed", "cancelled", "finished", "revived"]
     assert len(rushes("jobs", "events", job, "--after", "3").stdout.splitlines()) == 3
+
+
+def test_a_history_is_shown_since_a_time_and_by_type(rushes: Invoke, job: str) -> None:
+    rushes("jobs", "pause", job)
+
+    def types(*asked: str) -> list[str]:
+        return [json.loads(row)["type"] for row in rushes("jobs", "events", job, "--json", *asked).stdout.splitlines()]
+
+    assert types("--since", "1h") == types("--playback") == ["submitted", "paused"]
+    assert (
+        types("--type", "paused") == types("--type", "paused", "--type", "done", "--since", "2020-01-01") == ["paused"]
+    )
+    assert types("--since", "2999-01-01") == []
+    wrong = rushes("jobs", "events", job, "--type", "pausd")
+    assert (wrong.exit_code, "Choose from: submitted, " in wrong.stderr) == (2, True)
+
+
+def test_what_attempts_told_is_shown_at_the_pace_at_which_it_was_told(
+    rushes: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_events, "LONGEST_PAUSE", 0.001)
+    with Library(tmp_path / "home", options={"queues": ("q", "the test")}) as library:
+        library.queues.enqueue("q", "one", b"")
+        (taken,) = library.queues.dequeue("q", 1, 60)
+        told = [WorkEvent(1, 1000, WorkEventType.PROCESS_START, b""), WorkEvent(2, 61_000, OUTPUT, b"a line")]
+        EventPublisher(library.queues).publish(taken.token, told)
+    shown = rushes("jobs", "events", taken.job, "--output", "--playback").stdout.splitlines()
+    assert [line.split()[3] for line in shown] == ["process_start", "output_data"]
+    assert (shown[1].split()[0], shown[1].endswith("a line")) == ("1970-01-01T00:01:01Z", True)
+    said = rushes("jobs", "events", taken.job, "--output", "--json", "--type", "output_data", "--after", "1").stdout
+    assert [(row["sequence"], row["text"]) for row in map(json.loads, said.splitlines())] == [(2, "a line")]
+
+
+def test_a_playback_pauses_as_long_as_it_took_but_not_for_ever() -> None:
+    pauses: list[float] = []
+    pace = job_events._Pace(cast("Any", SimpleNamespace(wait=pauses.append)))
+    for at in (5000, 5500, 90_000, 80_000):
+        pace.keep(at)
+    assert pauses == [0.5, 2.0, 0.0]
 
 
 def test_a_cancelled_job_that_comes_back_is_told_as_such(rushes: Invoke, job: str) -> None:

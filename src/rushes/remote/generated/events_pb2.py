@@ -24,25 +24,25 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rushes/v1/events.proto\x12\trushes.v1\"d\n\x08JobEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x11\n\ttimestamp\x18\x02 \x01(\x03\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.rushes.v1.JobEventType\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\"I\n\x0ePublishRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12#\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x13.rushes.v1.JobEvent\"$\n\x0fPublishResponse\x12\x11\n\tpersisted\x18\x01 \x01(\x03\"v\n\rStreamRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x15\n\rfrom_sequence\x18\x02 \x01(\x03\x12\x16\n\x0e\x66rom_timestamp\x18\x03 \x01(\x03\x12&\n\x05types\x18\x04 \x03(\x0e\x32\x17.rushes.v1.JobEventType\"E\n\x0eStreamResponse\x12\"\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x13.rushes.v1.JobEvent\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05*\xb2\x01\n\x0cJobEventType\x12\x1e\n\x1aJOB_EVENT_TYPE_UNSPECIFIED\x10\x00\x12 \n\x1cJOB_EVENT_TYPE_PROCESS_START\x10\x01\x12\x1e\n\x1aJOB_EVENT_TYPE_OUTPUT_DATA\x10\x02\x12\x1e\n\x1aJOB_EVENT_TYPE_PROCESS_END\x10\x03\x12 \n\x1cJOB_EVENT_TYPE_PROCESS_ERROR\x10\x04\x32\x97\x01\n\x10JobEventsService\x12\x42\n\x07Publish\x12\x19.rushes.v1.PublishRequest\x1a\x1a.rushes.v1.PublishResponse(\x01\x12?\n\x06Stream\x12\x18.rushes.v1.StreamRequest\x1a\x19.rushes.v1.StreamResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rushes/v1/events.proto\x12\trushes.v1\"d\n\x08JobEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x11\n\ttimestamp\x18\x02 \x01(\x03\x12%\n\x04type\x18\x03 \x01(\x0e\x32\x17.rushes.v1.JobEventType\x12\x0c\n\x04\x64\x61ta\x18\x04 \x01(\x0c\"I\n\x0ePublishRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12#\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x13.rushes.v1.JobEvent\"$\n\x0fPublishResponse\x12\x11\n\tpersisted\x18\x01 \x01(\x03\"\x8c\x01\n\rStreamRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x15\n\rfrom_sequence\x18\x02 \x01(\x03\x12\x16\n\x0e\x66rom_timestamp\x18\x03 \x01(\x03\x12&\n\x05types\x18\x04 \x03(\x0e\x32\x17.rushes.v1.JobEventType\x12\x14\n\x0c\x66rom_attempt\x18\x05 \x01(\x05\"\x80\x01\n\x0eStreamResponse\x12\"\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x13.rushes.v1.JobEvent\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x0f\n\x07task_id\x18\x03 \x01(\t\x12\x0e\n\x06number\x18\x04 \x01(\x03\x12\x18\n\x10truncated_before\x18\x05 \x01(\x03*\xb2\x01\n\x0cJobEventType\x12\x1e\n\x1aJOB_EVENT_TYPE_UNSPECIFIED\x10\x00\x12 \n\x1cJOB_EVENT_TYPE_PROCESS_START\x10\x01\x12\x1e\n\x1aJOB_EVENT_TYPE_OUTPUT_DATA\x10\x02\x12\x1e\n\x1aJOB_EVENT_TYPE_PROCESS_END\x10\x03\x12 \n\x1cJOB_EVENT_TYPE_PROCESS_ERROR\x10\x04\x32\x97\x01\n\x10JobEventsService\x12\x42\n\x07Publish\x12\x19.rushes.v1.PublishRequest\x1a\x1a.rushes.v1.PublishResponse(\x01\x12?\n\x06Stream\x12\x18.rushes.v1.StreamRequest\x1a\x19.rushes.v1.StreamResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rushes.v1.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBEVENTTYPE']._serialized_start=444
-  _globals['_JOBEVENTTYPE']._serialized_end=622
+  _globals['_JOBEVENTTYPE']._serialized_start=527
+  _globals['_JOBEVENTTYPE']._serialized_end=705
   _globals['_JOBEVENT']._serialized_start=37
   _globals['_JOBEVENT']._serialized_end=137
   _globals['_PUBLISHREQUEST']._serialized_start=139
   _globals['_PUBLISHREQUEST']._serialized_end=212
   _globals['_PUBLISHRESPONSE']._serialized_start=214
   _globals['_PUBLISHRESPONSE']._serialized_end=250
-  _globals['_STREAMREQUEST']._serialized_start=252
-  _globals['_STREAMREQUEST']._serialized_end=370
-  _globals['_STREAMRESPONSE']._serialized_start=372
-  _globals['_STREAMRESPONSE']._serialized_end=441
-  _globals['_JOBEVENTSSERVICE']._serialized_start=625
-  _globals['_JOBEVENTSSERVICE']._serialized_end=776
+  _globals['_STREAMREQUEST']._serialized_start=253
+  _globals['_STREAMREQUEST']._serialized_end=393
+  _globals['_STREAMRESPONSE']._serialized_start=396
+  _globals['_STREAMRESPONSE']._serialized_end=524
+  _globals['_JOBEVENTSSERVICE']._serialized_start=708
+  _globals['_JOBEVENTSSERVICE']._serialized_end=859
 # @@protoc_insertion_point(module_scope)

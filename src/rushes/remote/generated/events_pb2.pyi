@@ -47,21 +47,29 @@ class PublishResponse(_message.Message):
     def __init__(self, persisted: _Optional[int] = ...) -> None: ...
 
 class StreamRequest(_message.Message):
-    __slots__ = ("job_id", "from_sequence", "from_timestamp", "types")
+    __slots__ = ("job_id", "from_sequence", "from_timestamp", "types", "from_attempt")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     FROM_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FROM_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
+    FROM_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     from_sequence: int
     from_timestamp: int
     types: _containers.RepeatedScalarFieldContainer[JobEventType]
-    def __init__(self, job_id: _Optional[str] = ..., from_sequence: _Optional[int] = ..., from_timestamp: _Optional[int] = ..., types: _Optional[_Iterable[_Union[JobEventType, str]]] = ...) -> None: ...
+    from_attempt: int
+    def __init__(self, job_id: _Optional[str] = ..., from_sequence: _Optional[int] = ..., from_timestamp: _Optional[int] = ..., types: _Optional[_Iterable[_Union[JobEventType, str]]] = ..., from_attempt: _Optional[int] = ...) -> None: ...
 
 class StreamResponse(_message.Message):
-    __slots__ = ("event", "attempt")
+    __slots__ = ("event", "attempt", "task_id", "number", "truncated_before")
     EVENT_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_BEFORE_FIELD_NUMBER: _ClassVar[int]
     event: JobEvent
     attempt: int
-    def __init__(self, event: _Optional[_Union[JobEvent, _Mapping]] = ..., attempt: _Optional[int] = ...) -> None: ...
+    task_id: str
+    number: int
+    truncated_before: int
+    def __init__(self, event: _Optional[_Union[JobEvent, _Mapping]] = ..., attempt: _Optional[int] = ..., task_id: _Optional[str] = ..., number: _Optional[int] = ..., truncated_before: _Optional[int] = ...) -> None: ...

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated
 
@@ -10,9 +11,11 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
+from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Job
 from rushes.library import Library
-from rushes.surfaces.api.jobs import After
+from rushes.library.created_range import parse_time
+from rushes.surfaces.api.jobs import After, Since, Types
 from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.event_hub import EventHub, Message, Subscriber
 
@@ -26,15 +29,25 @@ LastId = Annotated[str, Header(alias="Last-Event-ID", max_length=40)]
 
 @router.get("/jobs/{job_id}/events", response_class=StreamingResponse)
 async def follow_job(
-    request: Request, library: LibraryDep, job_id: Id, after: After = 0, last_event_id: LastId = ""
+    request: Request,
+    library: LibraryDep,
+    job_id: Id,
+    after: After = 0,
+    types: Types = None,
+    since: Since = "",
+    last_event_id: LastId = "",
 ) -> Response:
-    """A job's events after a number, live until it is final; then 204, which tells a browser not to come again."""
+    """A job's events after a number, live until it is final; then 204, which tells a browser not to come again.
+
+    Of some types or all, from a time on. A history that is not whole any more says so, whatever was asked for.
+    """
     is_number = last_event_id.isascii() and last_event_id.isdigit()
     seen = max(after, int(last_event_id)) if is_number else after
     job = await run_sync(library.jobs.get, job_id)
     if job.state in FINAL and job.last_event <= seen:
         return Response(status_code=204, headers=HEADERS)
-    return StreamingResponse(_job_stream(_hub(request), library, job, seen), 200, HEADERS, "text/event-stream")
+    shown = _Shown(frozenset(types or ()), parse_time(since))
+    return StreamingResponse(_job_stream(_hub(request), library, job, seen, shown), 200, HEADERS, "text/event-stream")
 
 
 @router.get("/events", response_class=StreamingResponse)
@@ -43,19 +56,35 @@ async def follow_all(request: Request) -> Response:
     return StreamingResponse(_all_stream(_hub(request)), 200, HEADERS, "text/event-stream")
 
 
-async def _job_stream(hub: EventHub, library: Library, job: Job, seen: int) -> AsyncIterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Which events a reader wants."""
+
+    types: frozenset[EventType]
+    since: str
+
+    def text(self, messages: Iterable[Message]) -> str:
+        """As it goes over the wire."""
+        return "".join(message.text for message in messages if self._has(message))
+
+    def _has(self, message: Message) -> bool:
+        is_wanted = message.at >= self.since and (not self.types or message.type in self.types)
+        return is_wanted or message.type == EventType.TRUNCATED
+
+
+async def _job_stream(hub: EventHub, library: Library, job: Job, seen: int, shown: _Shown) -> AsyncIterator[str]:
     subscriber = hub.listen(job.id, job.last_event)
     try:
         yield "retry: 2000\n\n"
         row = await run_sync(library.jobs.get, job.id)  # what comes after it comes to the subscriber
         while seen < row.last_event and (past := await run_sync(library.jobs.events, job.id, seen, PAST)):
-            yield "".join(Message.of_event(event).text for event in past)
+            yield shown.text(map(Message.of_event, past))
             seen = past[-1].number
         yield ": live\n\n"
         perhaps_over = row.state in FINAL
         while not subscriber.closed and not (perhaps_over and await _is_over(library, job.id, seen)):
             messages = unseen(await _receive(subscriber), seen)
-            yield "".join(message.text for message in messages) or STILL_HERE
+            yield shown.text(messages) or STILL_HERE
             seen = messages[-1].number if messages else seen
             perhaps_over = not messages or any(message.last for message in messages)
         if not subscriber.closed:

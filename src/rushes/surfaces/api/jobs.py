@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from rushes.domain.event import Event
+from rushes.domain.event import Event, EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
-from rushes.library.created_range import CreatedRange
+from rushes.library.created_range import CreatedRange, parse_time
 from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, StageRates, Step, WaitReason
 from rushes.library.jobs import Page as LedgerPage
 from rushes.surfaces.http.audit import note_target
@@ -24,6 +24,8 @@ steps = APIRouter(tags=["steps"])  # by `job.stage`, as seed B's programs call t
 FAILED = "failed"  # the list that cursors of dead letters belong to
 
 After = Annotated[int, Query(ge=0, le=MOST, description="the number of the last event that was seen")]
+Types = Annotated[list[EventType] | None, Query(max_length=len(EventType), description="only these; all without it")]
+Since = Annotated[str, Query(max_length=40, description="only from this time on, in ISO 8601")]
 Stage = Annotated[str, Query(pattern=r"^[a-z0-9_]{0,40}$")]
 
 
@@ -155,9 +157,11 @@ def list_tasks(
 
 
 @router.get("/jobs/{job_id}/history")
-def list_events(library: LibraryDep, job_id: Id, after: After = 0, limit: Limit = 200) -> list[Event]:
-    """Its numbered events after a number; live at `/api/v1/jobs/{id}/events`."""
-    return list(library.jobs.events(job_id, after, limit))
+def list_events(
+    library: LibraryDep, job_id: Id, after: After = 0, types: Types = None, since: Since = "", limit: Limit = 200
+) -> list[Event]:
+    """Its numbered events after a number, of some types or all, from a time on; live at `/api/v1/jobs/{id}/events`."""
+    return list(library.jobs.events(job_id, after, limit, types or (), parse_time(since)))
 
 
 @router.get("/jobs/{job_id}/progress")

@@ -31,12 +31,14 @@ class Message(NamedTuple):
     text: str
     number: int = 0  # of a job's event
     last: bool = False  # the job is finished, unless somebody takes it up again
+    type: str = ""
+    at: str = ""
 
     @classmethod
     def of_event(cls, event: Event) -> "Message":
         """One of a job's events."""
         text = f"id: {event.number}\nevent: {event.type.value}\ndata: {json.dumps(asdict(event))}\n\n"
-        return cls(text, event.number, event.type is EventType.FINISHED)
+        return cls(text, event.number, event.type is EventType.FINISHED, event.type, event.at)
 
     @classmethod
     def of_row(cls, row: Job, active: ActiveJobs) -> "Message":
@@ -79,6 +81,7 @@ class EventHub:
     def __init__(self, jobs: Jobs, metrics: Registry | None = None) -> None:
         self._jobs, self._metrics = jobs, metrics or Registry()
         self.streams = 0
+        self.watches = 0  # streams of what attempts tell, which look for themselves
         self._subscribers: dict[str, set[Subscriber]] = {}
         self._seen: dict[str, int] = {}  # the last event handed on, of jobs that somebody listens to
         self._guard = threading.Lock()

@@ -1,11 +1,11 @@
-"""JobEventsService: what workers tell of their attempts."""
+"""JobEventsService: what workers tell of their attempts, and what is told of ours."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
-from rushes.library.job_events import JobEvents, WorkEvent, WorkEventType
+from rushes.library.job_events import EventFilter, EventPublisher, WorkEvent, WorkEventType, follow, watch
 from rushes.remote.generated import events_pb2 as pb
 
 TYPES: dict[int, WorkEventType] = {
@@ -21,27 +21,31 @@ class EventsApi:
     """The methods of JobEventsService."""
 
     def __init__(self, library: Library) -> None:
-        self._events = JobEvents(library.queues)
+        self._home, self._publisher = library.home, EventPublisher(library.queues)
 
     def publish(self, requests: Iterator[pb.PublishRequest], _context: Any) -> pb.PublishResponse:
         """Keep what comes; repeats change nothing."""
-        kept = sum(self._events.publish(one.task_token, map(_event, one.events)) for one in requests)
+        kept = sum(self._publisher.publish(one.task_token, map(_event, one.events)) for one in requests)
         return pb.PublishResponse(persisted=kept)
 
     def stream(self, request: pb.StreamRequest, context: Any) -> Iterator[pb.StreamResponse]:
         """What was told, then what comes, until the job is over."""
-        types = [_type(number) for number in request.types]
-        found = self._events.follow(
-            request.job_id, request.from_sequence, request.from_timestamp, types, lambda: not context.is_active()
-        )
-        for event in found:
+        wanted = EventFilter(request.from_timestamp, [_type(number) for number in request.types])
+        found = watch(self._home, request.job_id, request.from_sequence, wanted, request.from_attempt)
+        for event in follow(found, context.is_active):
             told = pb.JobEvent(
                 sequence=event.sequence,
                 timestamp=event.timestamp,
                 type=pb.JobEventType.Name(NUMBERS[event.type]),
                 data=event.data,
             )
-            yield pb.StreamResponse(event=told, attempt=event.attempt)
+            yield pb.StreamResponse(
+                event=told,
+                attempt=event.attempt,
+                task_id=event.task,
+                number=event.number,
+                truncated_before=event.before,
+            )
 
 
 def _event(event: pb.JobEvent) -> WorkEvent:

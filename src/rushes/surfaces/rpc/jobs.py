@@ -9,6 +9,7 @@ from rushes.domain.job import Job, JobState
 from rushes.library import Library
 from rushes.library.access.signing import Signer
 from rushes.library.created_range import CreatedRange, utc_millis
+from rushes.library.job_events import millis
 from rushes.library.queues import params_of
 from rushes.remote.generated import jobs_pb2 as pb
 
@@ -93,11 +94,6 @@ def _job(job: Job) -> pb.Job:
         job_id=job.id, queue=job.queue, state=STATES[job.state], params=params_of(job), request_id=job.name,
         created_at=millis(job.created_at), updated_at=millis(job.finished_at or job.started_at or job.created_at),
     )  # fmt: skip
-
-
-def millis(iso: str) -> int:
-    """ISO 8601 as milliseconds since 1970."""
-    return round(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
 def _iso(millis: int) -> str:

@@ -29,6 +29,7 @@ from rushes.surfaces.api import (
     jobs,
     media,
     metrics,
+    output,
     people,
     search,
     uploads,
@@ -53,7 +54,8 @@ LOOK_SECONDS, OLD_LOOKS = 2.0, 30  # between looks for files in the bucket, and 
 SCHEMA_SECONDS = 60.0  # between looks whether a newer rushes has changed the store
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
         "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
-RESOURCES = (videos.router, videos.recipes, media.api, events.router, jobs.router, jobs.tasks, jobs.steps,
+RESOURCES = (videos.router, videos.recipes, media.api, events.router, output.router, jobs.router, jobs.tasks,
+             jobs.steps,
              artifacts.router, search.router, clips.router, people.router, videos.paths, uploads.router,
              fleet.webhook, fleet.router)  # fmt: skip
 

@@ -1,14 +1,11 @@
 """Jobs: list them, show their history, ask why they wait, control them."""
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Sequence
-from datetime import date
 
 import click
 
-from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.task import Task
 from rushes.library import Library
@@ -16,16 +13,13 @@ from rushes.library.access.audit import Audit
 from rushes.library.jobs import Page
 from rushes.surfaces import words
 from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.commands.job_events import events
 from rushes.surfaces.cli.options import LIMIT, cursor_of, more_remark, open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, to_json
 from rushes.surfaces.cli.views.rows import StateWord, facts_of, header, next_step, page_of, recipe_of, state_part
 
 _JOB = click.argument("job")
-_DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
-_LONG = ("message", "lines")  # in lines of their own
-_STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: TROUBLE, EventType.FINISHED: HEAD}
-LOOK_SECONDS = 0.5
 
 
 @command("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
@@ -137,55 +131,6 @@ def retry(session: Session, job: str, stage: str) -> None:
     )
     if tasks or back:
         session.remark((next_step(library.jobs.workers()), DONE))
-
-
-@command("events", "rushes jobs events job_7f3k", "rushes jobs events job_7f3k --follow --json")
-@click.argument("job")
-@click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
-@click.option("-f", "--follow", is_flag=True, help="Keep printing until the job is finished.")
-def events(session: Session, job: str, after: int, follow: bool) -> None:
-    """Show the numbered events of a job, live with --follow.
-
-    Times are local on a terminal, UTC in a pipe and with --json.
-    """
-    clock, day = threading.Event(), None
-    pause = (lambda: session.out.heard and not clock.wait(LOOK_SECONDS)) if follow else (lambda: False)
-    jobs = open_library(session).jobs
-    for event in jobs.follow(jobs.find(job).id, after, pause):
-        if session.json:
-            session.message("event", **to_json(event))
-            continue
-        day = _new_day(session, event, day)
-        session.out.row(*_event_row(event, session))
-        for line in _long(event, session):
-            session.block("", DONE, line)
-
-
-def _new_day(session: Session, event: Event, day: date | None) -> date:
-    """Print the date and time zone once a day; rows then need only the time."""
-    at = words.local_time(event.at)
-    if session.out.terminal and at.date() != day:
-        session.line((f"{at:%A %Y-%m-%d, %Z}", DONE))
-    return at.date()
-
-
-def _event_row(event: Event, session: Session) -> list[Part]:
-    at = f"{words.local_time(event.at):%H:%M:%S}" if session.out.terminal else words.utc(event.at)
-    where = (event.task or "").partition(".")[2]
-    kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
-    left_out = _LONG if session.verbose else (*_LONG, *_DETAIL)
-    told = "  ".join(_word(k, v) for k, v in event.data.items() if v not in (None, "") and k not in left_out)
-    return [f"{event.number:>5}  ", (f"{at}  ", DONE), kind, f"  {where:<17}  ", (told, DONE)]
-
-
-def _long(event: Event, session: Session) -> list[str]:
-    """The error message, and with --verbose the last log lines."""
-    lines = [str(line) for line in event.data.get("lines") or ()] if session.verbose else []
-    return [str(event.data["message"]), *lines] if event.data.get("message") else lines
-
-
-def _word(name: str, value: object) -> str:
-    return words.duration(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"
 
 
 def _control(session: Session, job: str, order: JobCommand, word: str, next_command: str) -> None:

@@ -1,0 +1,39 @@
+"""What workers that are not ours tell of their attempts: kept as log lines of the attempt, numbered by its worker."""
+
+import time
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from rushes.domain.errors import Refused
+from rushes.domain.grouping import grouped
+from rushes.library.job_events.work_event import WorkEvent
+from rushes.library.queues import Queues
+
+BATCH = 25  # lines written at once
+MOST_EVENTS = 1000  # in one message: as many as are kept of an attempt
+
+
+class EventPublisher:
+    """Keeps what workers tell."""
+
+    def __init__(self, queues: Queues, clock: Callable[[], float] = time.time) -> None:
+        self._queues, self._ledger, self._clock = queues, queues.home.ledger, clock
+
+    def publish(self, token: str, events: Iterable[WorkEvent]) -> int:
+        """Keep them; repeats change nothing. Answers how many there were.
+
+        Raises:
+            ForgedToken, ExpiredToken, ForeignToken, StaleToken: the token cannot be used.
+            Refused: a number or a text is out of range, or there are too many.
+        """
+        read, told = self._queues.held(token), list(islice(events, MOST_EVENTS + 1))
+        if len(told) > MOST_EVENTS:
+            raise Refused(f"a message has at most {MOST_EVENTS} events", "Send them in several messages.")
+        found = {event.sequence: event.to_line(self._clock) for event in told}
+        runs = grouped(enumerate(sorted(found)), lambda place: place[1] - place[0])  # of neighbours
+        for run in runs.values():
+            numbers = [number for _, number in run]
+            for at in range(0, len(run), BATCH):
+                some = numbers[at : at + BATCH]
+                self._ledger.log(read.task, read.fence, some[0], [found[n] for n in some])
+        return len(found)
