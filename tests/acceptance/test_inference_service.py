@@ -25,6 +25,7 @@ from schemathesis.generation import GenerationMode
 from rushes.aws.client import Service
 from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation
+from rushes.domain.errors import EngineAway
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import Task
@@ -315,6 +316,20 @@ def test_bad_requests_are_the_callers_fault(service: str, footage: Path) -> None
     assert ask(service, "GET", "/ping")[0] == 200
 
 
+def test_another_version_of_a_model_is_refused_and_the_one_that_answers_is_named(
+    service: str, footage: Path, far: RemoteEngine
+) -> None:
+    asked = {"video_path": str(footage), "start_ms": 0, "end_ms": 100}
+    status, doc = inferred(service, "objects", **asked, model_name="efficientdet-lite0@00000000")
+    assert (status, doc["code"]) == (409, "OtherModel")
+    name = inferred(service, "objects", **asked, model_name="yolov8n.pt")[1]["model"]
+    assert re.fullmatch("efficientdet-lite0@[0-9a-f]{8}", name)
+    assert inferred(service, "objects", **asked, model_name=name)[1]["model"] == name
+    with pytest.raises(EngineAway, match=f"409: efficientdet-lite0@00000000 was asked for, and {name} is loaded"):
+        far.detect_objects("efficientdet-lite0@00000000", [jpeg("coffee.jpg")], 0.4)
+    assert far.detect_objects(name, [jpeg("coffee.jpg")], 0.4)
+
+
 def test_the_contract_can_be_read_in_a_browser_with_files_of_the_service_alone(service: str) -> None:
     _, page = ask(service, "GET", "/docs")
     linked = re.findall(rb'(?:href|src)="(/[^"]*)"', page)
@@ -366,7 +381,7 @@ def test_whatever_is_sent_by_the_contract_and_against_it_no_answer_is_a_500(serv
             with suppress(Unsatisfiable):  # every text is right
                 _cases(operation, mode, 38)(service, answers)
     assert sum(answers.values()) >= 500
-    assert answers.keys() <= {200, 400, 403, 404, 405, 413, 415}, answers
+    assert answers.keys() <= {200, 400, 403, 404, 405, 409, 413, 415}, answers
 
 
 def _cases(operation: Any, mode: GenerationMode, count: int) -> Callable[[str, Counter[int]], None]:

@@ -236,6 +236,12 @@ class ModelMissing(NeverWorks):
     verdict = "works after you fix the cause"
 
 
+class OtherModel(Refused):
+    """An inference service has the model in another version than was asked for."""
+
+    hint = "Bring the inference service and whoever asks it to the same version of rushes and of the model."
+
+
 class SlotDied(TryAgain):
     """The process that ran the task crashed."""
 

@@ -2,21 +2,30 @@
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from rushes.domain.errors import ModelMissing, NotFound, Refused
+from rushes.domain.errors import ModelMissing, NotFound, OtherModel, Refused
 from rushes.domain.keys import JSON
 from rushes.engines.models.languages import is_supported, whisper_code
 from rushes.engines.port import RATE, DecodingOptions, Engine, Jpeg, Picture, Pictures
-from rushes.engines.wire import pack, pack_floats, sound, unpack, unpack_pictures
+from rushes.engines.wire import REVISION, pack, pack_floats, sound, unpack, unpack_pictures
 
 _LONGEST_SOUND = 30 * 60 * RATE  # samples: voice detection is given ten minutes at a time
 _LARGEST_SIDE = 8192
 _MOST_TEXTS = 5000
 _PURPOSES = {"hear": "speech", "read": "text", "depth": "depth", "embed": "sentences"}  # detect: what is said
-Ask = Callable[[], bytes]
+Said = tuple[dict[str, JSON], Sequence[bytes]]  # a document and its parts
+Ask = Callable[[], Said]
 Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that may be asked: what it is for, and its name with the hash of its weights."""
+
+    capability: str
+    name: str
 
 
 def answer(
@@ -24,29 +33,40 @@ def answer(
     capability: str,
     data: bytes,
     check: Callable[[], None] = lambda: None,
-    models: Mapping[str, str] | None = None,
+    models: Mapping[str, LoadedModel] | None = None,
 ) -> bytes:
-    """What the engine says to a call; `check` is called before each picture, and what it raises ends the call.
+    """What the engine says to a call, and which model it was; `check` is called before each picture, and may end it.
 
-    `models` are the names of those that may be asked, with what each is for; None: any that the engine finds.
+    `models` are those that may be asked, by all their names; None: any that the engine finds.
 
     Raises:
         Refused: there is no such call.
+        OtherModel: the model or the code round it is here in another version, which would answer otherwise.
         ModelMissing, NotFound: it has no such model.
     """
     call, parts = unpack(data)
-    _check_model(capability, call, models)
+    used = _model_of(capability, call, models)
     try:
         ask = _prepared(engine, capability, call, parts, check)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as e:
         raise Refused(f"this is no call of /v1/{capability}: {type(e).__name__} {e}") from e
-    return ask()
+    doc, found = ask()
+    return pack({**doc, "model": used, "revision": REVISION}, found)
 
 
-def _check_model(capability: str, call: JSON, models: Mapping[str, str] | None) -> None:
-    model, purpose = call.get("model"), _PURPOSES.get(capability, call.get("what"))
-    if models is not None and model is not None and models.get(str(model)) != purpose:
-        raise ModelMissing(f"no model {str(model)[:200]!r} for {purpose} is loaded", "See models_loaded of /health.")
+def _model_of(capability: str, call: JSON, models: Mapping[str, LoadedModel] | None) -> str:
+    """The model that answers a call, by its full name; empty if none is named."""
+    if (wanted := call.get("revision", REVISION)) != REVISION:
+        raise OtherModel(f"revision {str(wanted)[:20]} of the answers was asked for, and this is revision {REVISION}")
+    model, purpose = str(call.get("model", "")), _PURPOSES.get(capability, call.get("what"))
+    if models is None or "model" not in call:
+        return model
+    if (known := models.get(model)) and known.capability == purpose:
+        return known.name
+    other = models.get(model.partition("@")[0])
+    if other and other.capability == purpose:
+        raise OtherModel(f"{model[:200]} was asked for, and {other.name} is loaded")
+    raise ModelMissing(f"no model {model[:200]!r} for {purpose} is loaded", "See models_loaded of /health.")
 
 
 def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes], check: Callable[[], None]) -> Ask:
@@ -81,22 +101,23 @@ def _hear(engine: Engine, what: str, call: JSON, parts: Sequence[bytes]) -> Ask:
         raise ValueError("the sound is too long")
     match what:
         case "speech":
-            return lambda: pack({"spans": [list(span) for span in engine.detect_speech(pcm)]})
+            return lambda: ({"spans": [list(span) for span in engine.detect_speech(pcm)]}, ())
         case "language":
             model = str(call["model"])
-            return lambda: pack(dict(zip(("language", "probability"), engine.detect_language(model, pcm), strict=True)))
+            names = ("language", "probability")
+            return lambda: (dict(zip(names, engine.detect_language(model, pcm), strict=True)), ())
         case "words":
             name, options = str(call["model"]), _decoding(DecodingOptions(**call["options"]))
-            return lambda: pack(asdict(engine.transcribe(name, pcm, options)))
+            return lambda: (asdict(engine.transcribe(name, pcm, options)), ())
     raise ValueError(f"what is {what!r}?")
 
 
 def _depth(engine: Engine, call: JSON, pictures: Pictures) -> Ask:
     model, inverse = str(call["model"]), None if call["inverse"] is None else bool(call["inverse"])
 
-    def ask() -> bytes:
+    def ask() -> Said:
         maps = engine.inverse_depth(model, pictures, inverse=inverse)
-        return pack({"shapes": [list(map.shape) for map in maps]}, [pack_floats(map) for map in maps])
+        return {"shapes": [list(map.shape) for map in maps]}, [pack_floats(map) for map in maps]
 
     return ask
 
@@ -106,15 +127,15 @@ def _embed(engine: Engine, call: JSON) -> Ask:
     if not 0 < len(texts) <= _MOST_TEXTS:
         raise ValueError(f"between 1 and {_MOST_TEXTS} texts")
 
-    def ask() -> bytes:
+    def ask() -> Said:
         rows = engine.embed(model, texts)
-        return pack({"shape": list(rows.shape)}, [pack_floats(rows)])
+        return {"shape": list(rows.shape)}, [pack_floats(rows)]
 
     return ask
 
 
-def _seen(found: Sequence[Sequence[Any]]) -> bytes:
-    return pack({"pictures": [[one if isinstance(one, tuple) else asdict(one) for one in some] for some in found]})
+def _seen(found: Sequence[Sequence[Any]]) -> Said:
+    return {"pictures": [[one if isinstance(one, tuple) else asdict(one) for one in some] for some in found]}, ()
 
 
 class _Pictures(list[Picture | Jpeg]):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushes.domain.errors import InferenceFailed
 from rushes.domain.keys import JSON
 from rushes.engines.port import (
     BATCH,
@@ -20,7 +21,7 @@ from rushes.engines.port import (
     Transcription,
     Word,
 )
-from rushes.engines.wire import pack, pack_floats, pack_pictures, unpack, unpack_floats
+from rushes.engines.wire import REVISION, pack, pack_floats, pack_pictures, unpack, unpack_floats
 
 LARGE_BATCH = 32  # pictures of one question to an asynchronous endpoint: each costs it seconds, and is at most 1 MB
 Post = Callable[[str, bytes], bytes]  # a capability and a call -> the answer
@@ -90,7 +91,11 @@ class RemoteEngine:
         return list(doc["pictures"])
 
     def _ask(self, capability: str, call: JSON, parts: Sequence[bytes] = ()) -> tuple[JSON, list[bytes]]:
-        return unpack(self._post(capability, pack(call, parts)))
+        doc, found = unpack(self._post(capability, pack({**call, "revision": REVISION}, parts)))
+        asked, used = call.get("model", ""), doc.get("model")
+        if ("@" in asked and used != asked) or doc.get("revision") != REVISION:
+            raise InferenceFailed(f"{asked or 'a model'} was asked for, and {str(used)[:200]!r} has answered")
+        return doc, found
 
 
 def _face(doc: JSON) -> Face:

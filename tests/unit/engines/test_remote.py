@@ -1,7 +1,7 @@
 """Engines that are asked over a line: the same answers, whichever line; another service where one does not answer."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import simplejpeg
 
-from rushes.domain.errors import BadMedia, EngineAway, InferenceFailed, NeverWorks, Refused
+from rushes.domain.errors import BadMedia, EngineAway, InferenceFailed, ModelMissing, NeverWorks, OtherModel, Refused
 from rushes.engines import wire
-from rushes.engines.calls import answer
+from rushes.engines.calls import LoadedModel, answer
 from rushes.engines.http import InferenceServices, InferenceSession
 from rushes.engines.port import RATE, DecodingOptions, Engine
 from rushes.engines.remote import RemoteEngine
@@ -38,6 +38,39 @@ ASKED: dict[str, Callable[[Engine], object]] = {
 def test_an_answer_is_the_same_near_and_far(capability: str) -> None:
     far = RemoteEngine(lambda name, call: answer(StubEngine(), name, call))
     assert ASKED[capability](far) == ASKED[capability](StubEngine())
+
+
+LOADED = {name: LoadedModel("sentences", "m@0123abcd") for name in ("m", "m@0123abcd")}
+
+
+def far(models: Mapping[str, LoadedModel] | None = LOADED) -> RemoteEngine:
+    return RemoteEngine(lambda name, call: answer(StubEngine(), name, call, models=models))
+
+
+def test_an_answer_says_which_version_of_a_model_gave_it() -> None:
+    for name in LOADED:
+        doc, _ = wire.unpack(answer(StubEngine(), "embed", wire.pack({"model": name, "texts": ["a"]}), models=LOADED))
+        assert doc["model"] == "m@0123abcd"
+        assert far().embed(name, ["a"]).shape == (1, 64)
+
+
+def test_a_service_with_another_version_of_a_model_or_of_the_code_round_it_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(OtherModel, match="m@ffffffff was asked for, and m@0123abcd is loaded"):
+        far().embed("m@ffffffff", ["a"])
+    with pytest.raises(ModelMissing):
+        far().detect_objects("m@ffffffff", [JPEG], 0.4)
+    monkeypatch.setattr("rushes.engines.remote.REVISION", wire.REVISION + 1)
+    with pytest.raises(OtherModel, match="revision"):
+        far().detect_speech(SOUND)
+
+
+@pytest.mark.parametrize("said", [{"model": "m@ffffffff", "revision": wire.REVISION}, {"model": "m@0123abcd"}, {}])
+def test_an_answer_of_another_model_is_never_taken(said: dict[str, object]) -> None:
+    reply = wire.pack({"shape": [1, 1], **said}, [bytes(4)])
+    with pytest.raises(InferenceFailed, match="m@0123abcd was asked for"):
+        RemoteEngine(lambda _name, _call: reply).embed("m@0123abcd", ["a"])
 
 
 @pytest.mark.parametrize(

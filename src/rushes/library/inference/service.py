@@ -4,13 +4,13 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, Refused, RushesError, SlotTooBig
-from rushes.engines.calls import answer
+from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, OtherModel, Refused, RushesError, SlotTooBig
+from rushes.engines.calls import LoadedModel, answer
 from rushes.engines.devices import CPU, choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
 from rushes.engines.models.manifest import TESSERACT
@@ -67,8 +67,7 @@ class InferenceService:
         self._store, self.engine = service_engine(settings, self._threads, self.device)
         self.gate, self.queue = Gate(settings.gpu_concurrency), Queue(settings.inference_queue)
         self._loaded: list[str] = []
-        self._names: dict[str, str] = {}  # of what is loaded, also with hashes -> their capability
-        self._own: dict[str, str] = {}  # models of the settings -> their capability
+        self._names: dict[str, LoadedModel] = {}  # what is loaded, by all its names
         self._failing: dict[str, str] = {}  # capability -> why its last call failed
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._gpu_used, self._measure_after = sum(gpu.used for gpu in self._gpus), 0.0
@@ -94,8 +93,7 @@ class InferenceService:
             own = [*own, ("text", TESSERACT)]
         if unknown := ", ".join(id for id in ids if id not in self._store.known):
             raise Refused(f"ml_models names unknown models: {unknown}", f"Known are: {', '.join(self._store.known)}.")
-        self._own = {model: capability for capability, model in own if model not in self._store.known}
-        for capability, model in (*known, *((capability, model) for model, capability in self._own.items())):
+        for capability, model in (*known, *(one for one in own if one[1] not in self._store.known)):
             self._try(capability, model)
         log.info("%d models are loaded", len(self._loaded))
 
@@ -154,20 +152,20 @@ class InferenceService:
         """The models that answer a question about a film, by a name of ours or of the documents.
 
         Raises:
+            OtherModel: it is loaded in another version.
             Refused: there is no such model, or it was not loaded.
         """
         capability = _CAPABILITIES[question]
         if not capability:
             return ""
-        loaded = [name for name in self._loaded if self._capability(name) == capability]
-        chosen = model if model in loaded else _default(question, model, profile, loaded)
-        if not chosen:
-            raise Refused(f"no model {model or capability!r} is loaded", f"Loaded are: {', '.join(loaded) or 'none'}.")
-        return chosen
-
-    def _capability(self, model: str) -> str:
-        known = self._store.known.get(model)
-        return known.capability if known else self._own.get(model, "")
+        loaded = [name for name in self._loaded if self._names[name].capability == capability]
+        chosen = model if model in self._names else _default(question, model, profile, loaded)
+        found = self._names.get(chosen)
+        if found and found.capability == capability:
+            return found.name
+        if "@" in model and (other := self._names.get(model.partition("@")[0])):
+            raise OtherModel(f"{model} was asked for, and {other.name} is loaded")
+        raise Refused(f"no model {model or capability!r} is loaded", f"Loaded are: {', '.join(loaded) or 'none'}.")
 
     def _try(self, capability: str, model: str) -> None:
         subject, run = trial_call(self.engine, capability, model)
@@ -178,17 +176,18 @@ class InferenceService:
         except Exception as e:
             raise ModelMissing(f"the model {model} fails on {subject}: {e}", "See the log.") from e
         self._loaded.append(model)
-        self._names |= dict.fromkeys(self._names_of(model), capability)
+        self._names |= self._named(capability, model)
         log.info("the model %s answers", model)
 
-    def _names_of(self, model: str) -> Iterator[str]:
+    def _named(self, capability: str, model: str) -> Mapping[str, LoadedModel]:
         """How callers may name a model: as we do, by its folder, and with the hash that is part of result keys."""
-        yield model
+        folder, full = model, model
         if known := self._store.known.get(model):
-            yield known.name
+            full = known.name
         elif model != TESSERACT:
-            folder = self._store.find(model)
-            yield from (folder.name, self._store.name_of(folder))
+            found = self._store.find(model)
+            folder, full = found.name, self._store.name_of(found)
+        return dict.fromkeys((model, folder, full), LoadedModel(capability, full))
 
     def _note(self, capability: str, begun: float, outcome: str, why: str = "") -> None:
         with self._lock:

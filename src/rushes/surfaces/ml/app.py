@@ -26,7 +26,12 @@ from rushes.surfaces.ml.turns import Turns
 
 OPEN = ("/health", "/ping", "/openapi.json", swagger.PATH, swagger.START, *swagger.FILES)
 SAME_SITE = ("none", "same-origin")
-FAILURES = {"400": "Invalid request", "429": "Too many callers: see Retry-After", "500": "Inference error"}
+FAILURES = {
+    "400": "Invalid request",
+    "409": "Another version of the model is loaded",
+    "429": "Too many callers: see Retry-After",
+    "500": "Inference error",
+}
 
 
 def create(service: InferenceService, settings: Settings, bound: str = "127.0.0.1") -> FastAPI:

@@ -65,5 +65,6 @@ async def _asked(request: Request, what: str, asked: s.FilmRequest, kind: type[A
         "model_profile": asked.model_profile,
         "producer": f"rushes.{what}",
         "producer_version": version(),
+        "model": chosen,
     }
     return kind(**{**provenance, **found})

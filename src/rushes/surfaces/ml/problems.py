@@ -15,6 +15,7 @@ STATUS: Mapping[type[RushesError], int] = {  # the first that fits
     Cancelled: HUNG_UP,
     errors.NotAllowed: 403,
     errors.OverLimit: 413,
+    errors.OtherModel: 409,
     errors.Refused: 400,
     errors.NeverWorks: 400,
 }

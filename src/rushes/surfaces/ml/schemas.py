@@ -103,6 +103,7 @@ class Provenance(BaseModel):
     model_profile: str
     producer: str
     producer_version: str
+    model: Annotated[str, Field(description="What answered, with the hash of its weights; empty: no model")] = ""
 
 
 class BoundingBox(BaseModel):
