@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +22,8 @@ from rushes.engines.port import BATCH, DecodingOptions, Detection, Face, Pcm, Pi
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 
+Warm = tuple[Any, threading.Lock]  # a loaded model, and whose turn it is
+
 
 class LocalEngine:
     """Inference in this process, one call of a model at a time. The number of threads changes only the speed."""
@@ -32,7 +33,8 @@ class LocalEngine:
         self._store = store
         self._compute = Compute(max(1, threads), device)
         self._idle = idle_seconds
-        self._warm: dict[Path, tuple[Any, threading.Lock]] = {}  # by their folders: a model has several names
+        self._warm: dict[str, Warm] = {}  # by the names with hashes: a model has several names, a folder several models
+        self._by_name: dict[str, Warm] = {}  # by the names that callers use: to look one up takes 0.1 ms
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self.loading = 0.0
@@ -84,6 +86,7 @@ class LocalEngine:
         """Unload every model; the next call loads it again."""
         with self._lock:
             self._warm.clear()
+            self._by_name.clear()
             if self._timer:
                 self._timer.cancel()
 
@@ -108,15 +111,18 @@ class LocalEngine:
         with self._lock:
             self._unload_later()
 
-    def _load(self, room: str, name: str, model: str) -> tuple[Any, threading.Lock]:
+    def _load(self, room: str, name: str, model: str) -> Warm:
         if self._timer:
             self._timer.cancel()
-        folder = self._store.checked(model).resolve()
-        if folder not in self._warm:
-            code, begun = self._import(room), time.monotonic()
-            self._warm[folder] = getattr(code, name)(folder, self._compute), threading.Lock()
-            self.loading += time.monotonic() - begun
-        return self._warm[folder]
+        if model not in self._by_name:
+            folder = self._store.checked(model)
+            full_name = self._store.full_name(folder)
+            if full_name not in self._warm:
+                code, begun = self._import(room), time.monotonic()
+                self._warm[full_name] = getattr(code, name)(folder, self._compute), threading.Lock()
+                self.loading += time.monotonic() - begun
+            self._by_name[model] = self._warm[full_name]
+        return self._by_name[model]
 
     def _unload_later(self) -> None:
         if self._timer:

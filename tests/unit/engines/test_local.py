@@ -13,6 +13,7 @@ from rushes.domain.errors import ModelMissing
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Transcription
+from tests import tiny_onnx
 from tests.unit.speech_kit import JFK, JFK_WORDS, TWO_LANGUAGES, engine, models, pcm_of
 
 TINY, BASE = "whisper-tiny.en", "whisper-base"
@@ -87,6 +88,30 @@ def test_a_model_is_loaded_once_and_again_after_a_rest() -> None:
         loading.append(fresh.loading)
     assert 0 < loading[0] == loading[1] < loading[2]
     fresh.unload()
+
+
+def test_a_model_is_looked_up_once_by_each_of_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh, short = LocalEngine(models()), pcm_of(JFK)[: 2 * RATE]
+    names = [TINY, models().known[TINY].name]
+    said_first = [fresh.transcribe(name, short, GREEDY) for name in names]
+    monkeypatch.setattr(ModelStore, "find", lambda *_: pytest.fail("it is looked up again"))
+    assert [fresh.transcribe(name, short, GREEDY) for name in names] == said_first
+    assert len(fresh._warm) == 1
+    fresh.unload()
+
+
+def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
+    picture = np.full((8, 8, 3), 100, np.uint8)
+    net, store = tmp_path / "net", ModelStore(tmp_path / "models", paths=[tmp_path / "net"])
+    net.mkdir()
+    store.folder.mkdir()
+    engine, found = LocalEngine(store), []
+    for width in (1, 2):
+        pooled = tiny_onnx.node("AveragePool", ["image"], "seen", kernel_shape=[width, 1], strides=[width, 1])
+        summed = tiny_onnx.node("ReduceSum", ["seen"], "depth", keepdims=1)
+        tiny_onnx.write(net / "net.onnx", [pooled, summed], ("image", tiny_onnx.FLOAT, (1, 3, 8, 8)), "depth")
+        found.append(float(engine.inverse_depth(store.name_of(net), [picture], inverse=True)[0].sum()))
+    assert found[1] == pytest.approx(found[0] / 2)
 
 
 def test_missing_weights_are_a_clear_error(tmp_path: Path) -> None:

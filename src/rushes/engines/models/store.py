@@ -116,6 +116,11 @@ class ModelStore:
         joined = hashlib.sha256("".join(hashes).encode()).hexdigest()
         return versioned_name(path.name, hashes[0] if len(hashes) == 1 else joined)
 
+    def full_name(self, folder: Path) -> str:
+        """The name with its hash of the model in a folder, as result keys use it. Raises ModelMissing."""
+        known = self.known.get(folder.name) if folder.parent == self.folder else None
+        return known.name if known else self.name_of(folder)
+
     def pull(self, ids: Sequence[str] = (), on_progress: OnProgress = lambda _model, _done, _all: None) -> list[Path]:
         """Fetch models as `pulling` does; their folders."""
         for step in self.pulling(ids):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TypeVar
 
 from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, OtherModel, Refused, RushesError, SlotTooBig
@@ -181,13 +182,9 @@ class InferenceService:
 
     def _named(self, capability: str, model: str) -> Mapping[str, LoadedModel]:
         """How callers may name a model: as we do, by its folder, and with the hash that is part of result keys."""
-        folder, full = model, model
-        if known := self._store.known.get(model):
-            full = known.name
-        elif model != TESSERACT:
-            found = self._store.find(model)
-            folder, full = found.name, self._store.name_of(found)
-        return dict.fromkeys((model, folder, full), LoadedModel(capability, full))
+        folder = self._store.find(model) if model != TESSERACT else Path(model)
+        full = self._store.full_name(folder) if model != TESSERACT else model
+        return dict.fromkeys((model, folder.name, full), LoadedModel(capability, full))
 
     def _note(self, capability: str, begun: float, outcome: str, why: str = "") -> None:
         with self._lock:
