@@ -78,7 +78,8 @@ def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes
         case "read", None:
             given = (str(call["model"]), _all(pictures), _side(call))
             languages = [str(language) for language in call["languages"]]
-            return lambda: _seen(engine.read_text(*given, languages))
+            use_gpu = call.get("use_gpu") is not False
+            return lambda: _seen(engine.read_text(*given, languages, use_gpu=use_gpu))
         case "detect", "objects":
             some = (str(call["model"]), _all(pictures), float(call["least"]))
             return lambda: _seen(engine.detect_objects(*some))

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -53,13 +54,15 @@ class LocalEngine:
         return self._run("whisper", "Whisper", model, "transcribe_window", pcm, options)  # type: ignore[no-any-return]
 
     def read_text(
-        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
+        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = (), *, use_gpu: bool = True
     ) -> list[Sequence[TextLine]]:
         """The lines of text in each picture."""
         if model == TESSERACT:
             with self._lock:
                 command = self._import("nets.tesseract").Tesseract()
                 return [command.read(picture, languages) for picture in map(pixels, pictures)]
+        if not use_gpu and self._compute.gpu is not None:
+            return self._on_processor.read_text(model, pictures, side)
         return self._each("nets.text", "PpOcr", model, "read", pictures, side)
 
     def detect_objects(self, model: str, pictures: Pictures, least: float) -> list[Sequence[Detection]]:
@@ -89,6 +92,11 @@ class LocalEngine:
             self._by_name.clear()
             if self._timer:
                 self._timer.cancel()
+
+    @cached_property
+    def _on_processor(self) -> "LocalEngine":
+        """The same models without a GPU; loaded when they are asked for."""
+        return LocalEngine(self._store, self._compute.threads, self._idle)
 
     def _each(
         self, room: str, name: str, model: str, method: str, pictures: Pictures, *given: Any, **named: Any

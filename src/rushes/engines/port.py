@@ -114,9 +114,12 @@ class Engine(SpeechEngine, Protocol):
     batch: int  # pictures that it is best given at a time
 
     def read_text(
-        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
+        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = (), *, use_gpu: bool = True
     ) -> list[Sequence[TextLine]]:
-        """The lines of text in each picture, which is scaled down to `side` pixels on its longer side first."""
+        """The lines of text in each picture, which is scaled down to `side` pixels on its longer side first.
+
+        Without `use_gpu` on the processor, also where there is a GPU.
+        """
 
     def detect_objects(self, model: str, pictures: Pictures, least: float) -> list[Sequence[Detection]]:
         """Objects with at least that confidence, most confident first."""

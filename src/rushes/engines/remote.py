@@ -53,10 +53,11 @@ class RemoteEngine:
         return Transcription(doc["language"], doc["language_confidence"], phrases)
 
     def read_text(
-        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
+        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = (), *, use_gpu: bool = True
     ) -> list[Sequence[TextLine]]:
         """The lines of text in each picture."""
-        found = self._look("read", pictures, model=model, side=side, languages=list(languages))
+        call = {"model": model, "side": side, "languages": list(languages)} | ({} if use_gpu else {"use_gpu": False})
+        found = self._look("read", pictures, **call)
         return [[TextLine(**{**line, "corners": _points(line["corners"])}) for line in some] for some in found]
 
     def detect_objects(self, model: str, pictures: Pictures, least: float) -> list[Sequence[Detection]]:

@@ -44,7 +44,7 @@ class StubEngine:
         return port.Transcription(options.language or "en", 1.0, (Phrase(words, 0.9, 0.0, 1.0),) if words else ())
 
     def read_text(
-        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = ()
+        self, model: str, pictures: Pictures, side: int, languages: Sequence[str] = (), *, use_gpu: bool = True
     ) -> list[Sequence[TextLine]]:
         """A word in the middle of every picture that is not plain."""
         return [[TextLine(w, 0.96, _corners(p)) for w in _words_in(p)] for p in map(pixels, pictures)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,11 @@ def video_of(job: Job) -> str:
 def profile_of(job: Job) -> str:
     """The profile that a job was asked for."""
     return str(json.loads(job.payload).get("profile", ""))
+
+
+def models_of(job: Job) -> Mapping[str, str]:
+    """The models that answer for a job, with their hashes, by capability."""
+    return dict(json.loads(job.payload).get("models", {}))
 
 
 def chunks_of(job: Job) -> int | None:

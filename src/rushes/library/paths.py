@@ -7,8 +7,9 @@ from pathlib import Path
 
 from rushes.domain.errors import NotFound
 from rushes.domain.keys import short
+from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.intake import JobRequest
+from rushes.jobs.intake import JobRequest, job_spec
 from rushes.records.port import Record
 from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.roots import is_below, media_folders, outside
@@ -39,7 +40,13 @@ class Paths:
         return str(record.doc["path"])
 
     def add(self, place: str, wanted: JobRequest | None = None) -> Record:
-        """Remember a place, and what is wanted of the films there."""
+        """Remember a place, and what is wanted of the films there.
+
+        Raises:
+            Refused: that is not possible here.
+        """
+        if wanted:
+            job_spec(self.home, Fingerprint("", 0, 0), wanted)
         asked = {"profile": wanted.profile, "options": wanted.options} if wanted else {}
         return self.home.records.put(PATH, self.home.owner, "path_" + short(place), {"path": place, **asked})
 

@@ -33,7 +33,8 @@ class ReadText:
         """Save readings.jsonl, all readings, and lines.jsonl, those that need no second reading to be shown."""
         languages = [bcp47(str(x)) for x in work.options["languages"]]
         model, side = work.models["text"], input_side("text", str(work.options["profile"]))
-        read = sampled_frames(work, lambda pictures: work.engine.read_text(model, pictures, side, languages))
+        use_gpu = bool(work.options.get("use_gpu", True))
+        read = sampled_frames(work, lambda p: work.engine.read_text(model, p, side, languages, use_gpu=use_gpu))
         least = float(work.options["min_confidence"])
         found = [line for frame, lines in read for line in _lines(frame, lines, languages, least)]
         certain = [line for line in found if is_certain(line)]

@@ -1,5 +1,6 @@
 """Artifacts: envelopes of a real film, their schemas, and which run readers see."""
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.conformance.conftest import Site
 
 ENVELOPE = {"artifact_id", "asset_id", "artifact_type", "schema_version", "span_start_ms", "span_end_ms",
             "payload_json", "producer", "producer_version", "model_profile", "config_hash", "input_hash",
-            "run_id"}  # fmt: skip
+            "run_id", "created_at"}  # fmt: skip
 BOX = {"x", "y", "width", "height"}
 
 
@@ -34,6 +35,7 @@ def test_an_envelope_has_every_field(site: Site, video: dict[str, Any], type: st
         assert (row["asset_id"], row["artifact_type"], row["schema_version"]) == (video["id"], type, 1)
         assert 0 <= row["span_start_ms"] <= row["span_end_ms"]
         assert row["run_id"] == video["job"]
+        assert row["created_at"] > video["added_at"]
     assert len({row["artifact_id"] for row in rows}) == len(rows)
     assert max(len(row[name]) for row in rows for name in ("config_hash", "input_hash")) <= 64
 
@@ -189,11 +191,12 @@ def test_a_policy_that_cannot_hold_is_refused(put: Any, policy: dict[str, str]) 
 
 
 def test_videos_have_their_path_hash_and_duration(site: Site, video: dict[str, Any], films: Path) -> None:
-    """Video Discovery Service: a video has its path, the hash of its content and its duration.
+    """Video Discovery Service: a video has video_id, file_path, file_hash and duration (seconds).
 
-    Where: index/port.py
+    Where: surfaces/http/schemas.py
     """
-    assert Path(video["path"]).name == "seen.mp4"
-    assert len(video["sha256"]) == 64
-    assert video["duration_us"] > 9_000_000
-    assert site.http.get(f"/videos/{video['id']}", headers={"Accept": "application/json"}).json()["id"] == video["id"]
+    assert Path(video["file_path"]).name == "seen.mp4"
+    assert video["file_hash"] == hashlib.sha256((films / "seen.mp4").read_bytes()).hexdigest()
+    assert 9 < video["duration"] < 13
+    place = f"/videos/{video['video_id']}"
+    assert site.http.get(place, headers={"Accept": "application/json"}).json()["video_id"] == video["video_id"]

@@ -353,7 +353,8 @@ def test_property_11_workers_on_one_queue_share_the_jobs(bench: Bench, workers: 
     names = [bench.worker() for _ in range(workers)]
 
     def consume(name: str) -> None:
-        for task in wanted:  # each tries all: a doubled hint
+        waiting = [task for task in bench.home.transport.wait(["gpu"], 0) if task in wanted]
+        for task in [*waiting, *wanted]:  # each tries all as well: a doubled hint
             leases = bench.claim(name, [task])
             got.extend(lease.task for lease in leases)
             bench.finish(name, leases)
@@ -367,11 +368,11 @@ def test_property_11_workers_on_one_queue_share_the_jobs(bench: Bench, workers: 
 
 
 FIELDS = {
-    "/videos": {"id", "path", "sha256", "duration_us", "state"},
+    "/videos": {"video_id", "file_path", "file_hash", "duration", "status"},
     "/tasks": {"task_id", "video_id", "task_type", "status", "priority", "dependencies", "started_at", "completed_at",
                "error", "created_at"},
     "/artifacts": {"artifact_id", "asset_id", "artifact_type", "schema_version", "span_start_ms", "span_end_ms",
-                   "payload_json", "producer", "model_profile", "config_hash", "input_hash", "run_id"},
+                   "payload_json", "producer", "model_profile", "config_hash", "input_hash", "run_id", "created_at"},
     "/paths": {"id", "doc"},
 }  # fmt: skip
 
@@ -389,7 +390,7 @@ def test_property_12_the_endpoints_keep_their_fields(site: Site, video: dict[str
     body = answer.json()
     rows = body if isinstance(body, list) else body["items"]
     assert rows
-    assert all(FIELDS[path] <= set(row) for row in rows)
+    assert all(row[field] != "" for row in rows for field in FIELDS[path])
 
 
 @few

@@ -7,7 +7,7 @@ import pytest
 
 from rushes.domain.task import Failure, Verdict
 from rushes.domain.task_types import TASK_TYPES
-from rushes.surfaces.api.documents.eioku_config import TaskConfigs
+from rushes.surfaces.api.documents.eioku_config import TaskConfigs, TranscriptionConfig
 from tests.conformance.conftest import Site
 from tests.conformance.eioku.conftest import Bench
 
@@ -31,6 +31,7 @@ def test_each_type_has_its_default_configuration(bench: Bench, type: str) -> Non
     """
     told = bench.tasks(bench.discover())[type]["config"]
     assert DEFAULTS[type].items() <= told.items()
+    assert ("model" in told) is (type != "scene_detection"), "what answers here"
 
 
 def test_the_six_types_are_those_of_the_document(bench: Bench) -> None:
@@ -238,13 +239,38 @@ def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> Non
     assert bench.server.http.delete(f"/paths/{made['id']}").status_code == 204
 
 
-@pytest.mark.parametrize("config", [{"object_detection": {"model_name": "yolov99.pt"}}])
-def test_an_unknown_model_is_refused(bench: Bench, config: dict[str, Any]) -> None:
-    """ML Service OpenAPI, model_name: a model that nobody has is a bad request.
+@pytest.mark.parametrize(
+    ("type", "model", "hint"),
+    [
+        ("object_detection", "yolov99.pt", "yolov8n.pt"),
+        ("transcription", "huge", "tiny"),
+        ("transcription", "medium", "rushes models pull Systran/faster-whisper-medium"),
+    ],
+)
+def test_an_unknown_model_is_refused(bench: Bench, type: str, model: str, hint: str) -> None:
+    """ML Service OpenAPI, model_name: a model that nobody has is a bad request, which says what to do.
 
-    Where: surfaces/api/documents/eioku_config.py
+    Where: surfaces/api/documents/eioku_config.py, engines/models/speech.py
     """
-    bench.server.post("/paths", {"path": str(bench.folder), "config": config}, 400)
+    asked = {"path": str(bench.folder), "config": {type: {"model_name": model}}}
+    assert hint in bench.server.post("/paths", asked, 400)["hint"]
+
+
+def test_a_size_of_whisper_is_that_size(bench: Bench) -> None:
+    """ML Service OpenAPI, transcription model_name: a Whisper size; large-v3 is the profile's where it is not here.
+
+    Where: engines/models/speech.py
+    """
+    told = {}
+    for size in ("tiny", "base", "large-v3"):
+        (bench.folder / f"{size}.mp4").write_bytes(size.encode())
+        wanted = TaskConfigs(transcription=TranscriptionConfig(model_name=size)).wanted()
+        (added,) = bench.server.library.add([bench.folder / f"{size}.mp4"], wanted)
+        assert added.job
+        told[size] = bench.tasks(added.job)["transcription"]["config"]
+        assert told[size]["model_name"] == size
+    assert "whisper-tiny.en@" in told["tiny"]["model"]
+    assert told["base"]["model"] == told["large-v3"]["model"] != told["tiny"]["model"]
 
 
 def test_a_stored_path_is_watched_and_its_film_worked_on(site: Site, video: dict[str, Any]) -> None:

@@ -254,6 +254,7 @@ def test_segments_lie_beside_the_film_for_a_day(setup: str, made: Made, tmp_path
     with client.site.library() as library:
         home = library.home
         assert sum(frames_of(read(home, name)) for name in given) == FRAMES
+        assert all(client.site.http.head(f"/files/{name}").status_code == 200 for name in (film, *segments, *given))
         for hours, left in ((23, [film, *segments, *given]), (25, [film])):
             now = datetime.now(UTC) + timedelta(hours=hours)
             deletion = Deletion(home.ledger, home.blobs, home.owner, retention_rules(home), now)

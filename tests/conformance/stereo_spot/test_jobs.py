@@ -38,6 +38,18 @@ def test_json_answers_the_job_and_where_to_upload(site: Site) -> None:
     assert httpx.URL(answer.json()["upload_url"]).is_absolute_url
 
 
+def test_a_request_may_be_json(site: Site) -> None:
+    """Shared types, API DTOs: CreateJobRequest is {mode}, as JSON as well.
+
+    Where: surfaces/api/documents/stereo_spot.py
+    """
+    answer = site.http.post("/jobs", json={"mode": "anaglyph"})
+    assert (answer.status_code, set(answer.json())) == (201, {"job_id", "upload_url"})
+    assert site.http.get(f"/jobs/{answer.json()['job_id']}", headers=JSON).json()["mode"] == "anaglyph"
+    assert site.http.post("/jobs", json={"mode": 3}).status_code == 422
+    assert site.http.post("/jobs", content=b"{", headers={"Content-Type": "application/json"}).status_code == 422
+
+
 @pytest.mark.parametrize(
     "mode", ["anaglyph", "sbs", "tb", "full-sbs", "full-tb", "anaglyph-colour", "anaglyph-half-colour", "anaglyph-grey"]
 )

@@ -3,17 +3,22 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rushes.domain.errors import ModelMissing, Refused
+from rushes.engines.calls import answer
+from rushes.engines.devices import Compute
 from rushes.engines.images import resize
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.models.vision import SAME_PERSON, pack_embeddings, unpack_embeddings
+from rushes.engines.nets.text import PpOcr
 from rushes.engines.port import Picture
+from rushes.engines.remote import RemoteEngine
 from rushes.index.people.face_clustering import MIN_SHARPNESS
 from tests.unit.vision_films import MEDIA, MODELS, SLIDE, eyes, photo, plain
 
@@ -24,6 +29,21 @@ def texts(picture: Picture, least: float = 0.8) -> list[str]:
 
 def test_a_slide_is_read_line_by_line_in_order() -> None:
     assert texts(photo("slide.jpg")) == list(SLIDE)
+
+
+def test_who_wants_no_gpu_is_read_for_by_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, usual = [], PpOcr.__init__  # ONNX Runtime here has no CUDA and falls back to the processor
+
+    def construct(self: PpOcr, folder: Path, compute: Compute) -> None:
+        used.append(compute.device)
+        usual(self, folder, compute)
+
+    monkeypatch.setattr("rushes.engines.nets.text.PpOcr.__init__", construct)
+    there = LocalEngine(eyes()._store, device="cuda:0")
+    asked = RemoteEngine(partial(answer, there))
+    for use_gpu in (True, False, True):
+        asked.read_text(MODELS["text"], [plain()], 960, ["en"], use_gpu=use_gpu)
+    assert used == ["cuda:0", "cpu"]
 
 
 def test_digits_and_signs_are_read() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rushes.domain.errors import ModelMissing
+from rushes.domain.errors import ModelMissing, Refused
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest, job_spec, missing_models
@@ -60,6 +60,32 @@ def test_a_size_of_whisper_that_is_shipped_is_that_model(tmp_path: Path, monkeyp
     assert speech["base"] == speech["large-v3"] == model_question(here, "speech", "balanced")
     assert missing_models(here, asked("tiny")) == ("whisper-tiny.en", "whisper-base")
     assert missing_models(here, asked("large-v3")) == ("whisper-base",)
+
+
+def test_another_size_of_whisper_is_asked_for_by_what_lies_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = home(tmp_path, monkeypatch, "text", "")
+
+    def speech(size: str) -> str:
+        asked = JobRequest(only=("transcript",), options={"transcribe": {"model_name": size}})
+        return job_spec(here, Fingerprint("/film.mp4", 1, 1), asked).models["speech"]
+
+    for size, command in (("small", "rushes models pull Systran/faster-whisper-small"), ("anna/own", "anna/own")):
+        with pytest.raises(Refused, match="not on this machine") as caught:
+            speech(size)
+        assert command in caught.value.advice
+    with pytest.raises(Refused, match="unknown model"):
+        speech("../elsewhere")
+    for id in ("Systran/faster-whisper-small", "Systran/faster-whisper-large-v3"):
+        folder = tmp_path / "models" / id.replace("/", "--")
+        folder.mkdir()
+        for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
+            (folder / name).write_text("{}")
+        (folder / "model.bin").write_bytes(b"\6\0\0\0\x0c\0WhisperSpec\0" + id.encode())
+    assert speech("small").startswith("Systran--faster-whisper-small@")
+    assert speech("large-v3") == speech("large") != model_question(here, "speech", "balanced")
+    assert missing_models(here, JobRequest(only=("transcript",), options={"transcribe": {"model_name": "small"}})) == ()
 
 
 def test_tesseract_is_asked_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from rushes.domain.errors import Refused
+from rushes.domain.errors import ModelMissing, Refused
+from rushes.engines.models import fetch
 from rushes.engines.models.manifest import Model
 from rushes.engines.models.store import ModelStore
 
@@ -10,7 +11,12 @@ ENGLISH = "whisper-tiny.en"
 MULTILINGUAL = "whisper-base"
 PROFILES = ("fast", "balanced", "high_quality")
 _JOIN = "+"
-_SIZES = {"tiny": "fast", "base": "balanced"}  # names of Whisper's sizes that are shipped -> the profile that has them
+_SHIPPED = {"tiny": "fast", "base": "balanced"}  # sizes of Whisper -> the profile that has them
+_ON_THE_HUB = {
+    **{size: f"Systran/faster-whisper-{size}" for size in ("small", "medium", "large-v1", "large-v2", "large-v3")},
+    "large": "Systran/faster-whisper-large-v3",
+}
+USUAL_SIZE = "large-v3"  # what programs ask for unasked: without it on this machine, the profile's model answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,23 @@ def speech_model(profile: str, store: ModelStore, path: str = "") -> str:
 
 
 def speech_model_of_size(size: str, store: ModelStore) -> str:
-    """The models of a size of Whisper, named as `speech_model` does; empty if it is not shipped."""
-    return speech_model(_SIZES[size], store) if size in _SIZES else ""
+    """The models of a size of Whisper or a name on the hub, named as `speech_model` does; "" if the profile decides.
+
+    Raises:
+        Refused: it is unknown, or not on this machine.
+    """
+    if size in _SHIPPED:
+        return speech_model(_SHIPPED[size], store)
+    id = _ON_THE_HUB.get(size, size)
+    if id and not fetch.is_hub_id(id):
+        raise Refused(f"unknown model {size[:60]!r}", f"Choose from: {', '.join((*_SHIPPED, *_ON_THE_HUB))}")
+    try:
+        return store.name_of(store.find(id)) if id else ""
+    except ModelMissing as e:
+        if size == USUAL_SIZE:
+            return ""
+        hint = f"Run: rushes models pull {id}. Or choose {' or '.join(_SHIPPED)}."
+        raise Refused(f"the model {size} is not on this machine", hint) from e
 
 
 def speech_models(profile: str, store: ModelStore, path: str = "") -> tuple[Model, ...]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import DamagedBlob, NotFound
-from rushes.domain.keys import JSON, short
+from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
 from rushes.home import Home
@@ -39,6 +39,7 @@ class Envelope:
     config_hash: str
     input_hash: str
     run_id: str
+    created_at: str | None
 
 
 def envelopes(
@@ -50,10 +51,11 @@ def envelopes(
     people = _people(home, video) if any(result.kind == FACE for result in results) else {}
     for at, result in enumerate(results[after[0] :], after[0]):
         begin = after[1] if at == after[0] else 0
+        made = _made_at(home, result)
         for n, (manifest, line) in enumerate(_lines(home, result)):
             if n >= begin:
                 payload = payload_of(line, n, people.get(_place(line), ""))
-                yield (at, n + 1), _envelope(manifest, line, result, n, payload, film)
+                yield (at, n + 1), _envelope(manifest, line, result, n, payload, film, made)
 
 
 def select_results(home: Home, owner: str, video: str, kind: str, run: str) -> Sequence[IndexedResult]:
@@ -63,6 +65,12 @@ def select_results(home: Home, owner: str, video: str, kind: str, run: str) -> S
     mine = [r for r in results if (r.job == run if run else (r.kind, r.key, r.manifest) in state.shown)]
     once = {(r.kind, r.key): r for r in mine}  # two jobs may share one result
     return sorted(once.values(), key=lambda r: (r.stage, r.kind, r.chunk or 0, r.key))
+
+
+def _made_at(home: Home, result: IndexedResult) -> str | None:
+    """When its task was done: then all that it found was there at once."""
+    found = home.ledger.tasks(ids=[task_id(result.job, result.stage, result.chunk)]).rows
+    return next((task.finished_at for task in found), None)
 
 
 def _people(home: Home, video: str) -> dict[FacePlace, str]:
@@ -87,7 +95,7 @@ def _lines(home: Home, result: IndexedResult) -> Iterator[tuple[Manifest, Observ
 
 
 def _envelope(
-    manifest: Manifest, line: Observation, result: IndexedResult, n: int, payload: Payload, film: str
+    manifest: Manifest, line: Observation, result: IndexedResult, n: int, payload: Payload, film: str, made: str | None
 ) -> Envelope:
     origin = manifest.provenance
     return Envelope(
@@ -104,6 +112,7 @@ def _envelope(
         config_hash=origin.config_hash,
         input_hash=film,
         run_id=origin.run_id,
+        created_at=made,
     )
 
 

@@ -25,7 +25,7 @@ api = APIRouter(tags=["files"])
 TYPES = {".m3u8": "application/vnd.apple.mpegurl", ".mp4": "video/mp4", ".m4a": "audio/mp4", ".jpg": "image/jpeg",
          ".ts": "video/mp2t", ".vtt": "text/vtt", ".json": "application/json"}  # fmt: skip
 PUBLIC = ("videos/proxy/", "videos/clips/", "videos/3d/", "thumbs/", "frames/")  # names that hold a video's id
-JOBS = "jobs/"  # names that hold a job's id
+JOBS = ("jobs/", "segments/")  # names that hold a job's id
 PIECE = 1 << 20  # bytes that are fetched from a far store at once
 _WEEK = "private, max-age=604800"
 
@@ -34,11 +34,11 @@ _WEEK = "private, max-age=604800"
 @router.get("/files/{name:path}", response_class=Response)
 def get_file(request: Request, library: LibraryDep, name: Annotated[str, Path(max_length=500)]) -> Response:
     """A published file of one of the owner's videos or jobs."""
-    prefix = next((p for p in (*PUBLIC, JOBS) if name.startswith(p)), "")
+    prefix = next((p for p in (*PUBLIC, *JOBS) if name.startswith(p)), "")
     if not prefix:
         raise NotFound("file not found")
     id = name.removeprefix(prefix).partition("/")[0]
-    library.jobs.get(id) if prefix == JOBS else library.videos.get(id)  # whose it is
+    library.jobs.get(id) if prefix in JOBS else library.videos.get(id)  # whose it is
     return published(request, library, name)
 
 

@@ -151,6 +151,10 @@ class RecordShape:
 class VideoShape(Video):
     """A video whose poster and proxy are addresses, and the same in the words of the documents."""
 
+    video_id: str = ""
+    file_path: str = ""
+    file_hash: str = ""
+    duration: float = 0.0  # seconds
     status: str = ""  # ready (everything that was asked for is searchable), processing, failed or cancelled
     owner_id: str = ""
     s3_original_path: str = ""
@@ -164,7 +168,8 @@ def of_video(video: Video) -> VideoShape:
     status = _STATUS.get(video.state, "processing")
     same = _same(Video, video) | {"poster": poster, "proxy": proxy}
     paths = {"s3_original_path": video.path, "s3_proxy_path": video.proxy, "s3_thumb_path": video.poster}
-    return VideoShape(**same | paths, status=status, owner_id=video.owner)
+    file = {"file_path": video.path, "file_hash": video.sha256, "duration": video.duration_us / 1_000_000}
+    return VideoShape(**same | paths | file, video_id=video.id, status=status, owner_id=video.owner)
 
 
 T = TypeVar("T")

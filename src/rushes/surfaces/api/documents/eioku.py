@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from rushes.domain.job import Job
 from rushes.domain.task_types import TASK_TYPES, task_type
 from rushes.library import Library
-from rushes.library.jobs import Step, join_steps, profile_of, video_of
+from rushes.library.jobs import Step, join_steps, models_of, profile_of, video_of
 from rushes.surfaces.api import artifacts, jobs, videos
 from rushes.surfaces.api.documents.eioku_config import TaskConfigs, config_of
 from rushes.surfaces.http.deps import Id, LibraryDep, Place
@@ -47,7 +47,7 @@ class TaskOut(Step):
             status=step.state,
             priority=job.priority,
             dependencies=step.needs,
-            config=config_of(step.stage, step.options, profile_of(job)),
+            config=config_of(step.stage, step.options, profile_of(job), models_of(job)),
             job_id=f"ml_{step.id}",
         )
 

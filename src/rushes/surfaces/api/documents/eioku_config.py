@@ -11,17 +11,15 @@ from rushes.library import JobRequest
 
 _OURS = {"confidence_threshold": "min_confidence"}
 _THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
-# The document's names of models stand for the ones that are shipped; of Whisper, tiny and base are these sizes, and
-# larger ones stand for the one of the profile.
-_SIZES = ("tiny", "base", "small", "medium", "large", "large-v1", "large-v2", "large-v3")
+# The document's names of models stand for the ones that are shipped; what transcribes is looked up with the models.
 MODELS = {
     "objects": ("yolov8n.pt",),
     "faces": ("yolov8n-face.pt",),
-    "transcribe": _SIZES,
     "read_text": ("easyocr",),
     "places": ("resnet18_places365",),
     "shots": ("scenedetect",),
 }
+_CAPABILITIES = {"transcribe": "speech", "read_text": "text"}  # of a stage, where it is not called like it
 
 Interval = Annotated[int, Field(ge=1, le=100_000, description="every Nth frame")]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -104,17 +102,18 @@ class TaskConfigs(_Config):
         return JobRequest(profile=profile, options=options)
 
 
-def config_of(stage: str, options: Mapping[str, Any], profile: str) -> dict[str, Any]:
-    """What a step was asked, in the document's words."""
+def config_of(stage: str, options: Mapping[str, Any], profile: str, models: Mapping[str, str]) -> dict[str, Any]:
+    """What a step was asked, in the document's words, and the model that answers."""
     told = {_THEIRS.get(name, name): value for name, value in options.items()}
     if stage == "transcribe":
         told["language"] = told["language"] or None
-    return told | {"model_profile": told.pop("profile", profile)}
+    model = models.get(_CAPABILITIES.get(stage, stage))
+    return told | {"model_profile": told.pop("profile", profile)} | ({"model": model} if model else {})
 
 
 def _options(stage: str, config: Mapping[str, Any]) -> dict[str, Any]:
     model = config.get("model_name")
-    if model is not None and model not in MODELS[stage]:
+    if model is not None and model not in MODELS.get(stage, (model,)):
         raise Refused(f"unknown model {model[:60]!r}", f"Choose from: {', '.join(MODELS[stage])}")
     options = {_OURS.get(name, name): value for name, value in config.items()}
     return options | ({"language": options["language"] or ""} if "language" in options else {})

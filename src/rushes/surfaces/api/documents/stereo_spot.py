@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Depends, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field, ValidationError
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import FINAL, Job
@@ -61,18 +63,36 @@ def get_job_item(request: Request, library: LibraryDep, active: ActiveDep, job_i
     return JobItem.of(job, active, upload_url(request, library, job))
 
 
+class CreateJob(BaseModel):
+    """What is asked of a new job."""
+
+    mode: str = Field("", max_length=40)
+    filename: str = Field("source.mp4", max_length=200)
+    size: int = Field(0, ge=0, le=2**53)
+
+
+async def _create_job(request: Request) -> CreateJob:
+    """The request as a form or as JSON."""
+    try:
+        if _is_json(request):
+            return CreateJob.model_validate_json(await request.body())
+        return CreateJob.model_validate(dict(await request.form()))
+    except ValidationError as e:
+        raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in e.errors()]) from e
+
+
+def _is_json(request: Request) -> bool:
+    """Whether a request is written in JSON."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+
+
 @router.post("/jobs")
-def begin_job(
-    request: Request,
-    library: LibraryDep,
-    mode: Annotated[str, Form(max_length=40)] = "",
-    filename: Annotated[str, Form(max_length=200)] = "source.mp4",
-    size: Annotated[int, Form(ge=0, le=2**53)] = 0,
-) -> Response:
+def begin_job(request: Request, library: LibraryDep, asked: Annotated[CreateJob, Depends(_create_job)]) -> Response:
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
-    wanted = StereoOptions(mode).wanted(segments=True) if mode else JobRequest()
-    upload = library.uploads.begin(filename, size, wanted, direct=not size, caller=caller_of(request).name)
-    if "application/json" not in request.headers.get("accept", ""):
+    wanted = StereoOptions(asked.mode).wanted(segments=True) if asked.mode else JobRequest()
+    name, size, caller = asked.filename, asked.size, caller_of(request).name
+    upload = library.uploads.begin(name, size, wanted, direct=not size, caller=caller)
+    if "application/json" not in request.headers.get("accept", "") and not _is_json(request):
         return RedirectResponse(f"/jobs/{upload.job}", 303)
     said = {"job_id": upload.job, "upload_url": upload_url(request, library, library.jobs.get(upload.job))}
     return JSONResponse(said, 201, {"Location": UPLOADS + upload.id})
