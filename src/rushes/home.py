@@ -33,6 +33,7 @@ from rushes.records.port import Record, Records, all_records
 from rushes.settings import (
     LOCAL,
     REMOTE,
+    STUB,
     Loaded,
     Settings,
     inference_of,
@@ -204,9 +205,12 @@ class Home:
     @cached_property
     def semantic(self) -> SemanticIndex:
         """Search by meaning, with the engine of the settings."""
-        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+        from rushes.index.search.semantic import MODEL, open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
 
-        return open_semantic(self.stores.engine(SEARCH), self.folder)
+        made_up = inference_of(self.settings, SEARCH)[0] == STUB
+        return open_semantic(
+            self.stores.engine(SEARCH), STUB if made_up else self.models.known[MODEL].name, self.folder
+        )
 
     @cached_property
     def follower(self) -> Follower:

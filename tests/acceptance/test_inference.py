@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from rushes.blobs.manifests import read_manifest
+from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
 from rushes.domain.result import Manifest
 from rushes.jobs.intake import missing_models
 from rushes.ledger.pages import all_tasks
 from rushes.library import JobRequest, Library
+from tests.api.kit import serving
 
 FAST = JobRequest(chunk="5", profile="fast")
 
@@ -60,12 +62,29 @@ def test_made_up_answers_are_marked_and_stay_apart(
         (line, *_) = library.videos.lines(video.id, "speech")
         word = line.text.split()[0]
         assert library.search(word).hits
+        assert library.search(f"~{word}").hits
         assert {path.name for path in tmp_path.glob("film*")} == {"film.mp4"}, "nothing made up lies beside the film"
+        kept = {path.name for path in (tmp_path / "home").glob("*.embeddings")}
+        assert kept == {"stub.embeddings"}, "made-up vectors are compared with made-up ones only"
+        exported = library.videos.export(video, "jsonl")
+        assert word.encode() in exported
     monkeypatch.setenv("INFERENCE_BACKEND", "local")
-    with Library(tmp_path / "home") as library:
-        assert not library.search(word).hits
+    with serving(tmp_path / "home") as real:
+        library = real.library
+        for query in (word, f"~{word}", "kind:speech", ""):
+            assert not library.search(query).hits
+            assert real.get("/api/v1/search", params={"q": query})["hits"] == []
+        assert word not in real.http.get("/api/v1/videos").text
+        assert real.get("/api/v1/videos")["items"] == []
+        assert real.http.get(f"/api/v1/videos/{video.id}").status_code == 404
+        assert real.http.get(f"/api/v1/videos/{video.id}/exports/jsonl").status_code == 404
+        with pytest.raises(NotFound):
+            library.videos.find("film.mp4")
+        with pytest.raises(NotFound):
+            library.export_hits(word, "csv")
+        assert not library.videos.lines(video.id, "speech")
         assert library.videos.page()[0] == ()
         spec = json.loads(library.home.ledger.job(job.id).payload)
-        real = library.add([film], FAST)
-        assert [added.created for added in real] == [True], "the same film with real models is another job"
+        again = library.add([film], FAST)
+        assert [added.created for added in again] == [True], "the same film with real models is another job"
         assert spec["stub"]

@@ -225,4 +225,5 @@ class SemanticIndex(Protocol):
 
         Raises:
             ModelMissing: the weights are not on this machine.
+            EngineAway: no inference service answers.
         """

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rushes.domain.errors import ModelMissing
+from rushes.domain.errors import EngineAway, ModelMissing
 from rushes.index.dates import is_within
 from rushes.index.grammar import parse
 from rushes.index.port import NO_LIMIT, CatalogEntry, Hit, Index, Posting, SearchResult, SemanticIndex, Window
@@ -54,7 +54,7 @@ def _find(
     clauses = [_ClauseSearch(index, owner, clause, only, semantic) for clause in asked.clauses]
     try:
         found = _merge_matches([clause.matches() for clause in clauses])
-    except ModelMissing as e:
+    except (ModelMissing, EngineAway) as e:
         plain = replace(asked.by_words(), note=f"~ looked for the words alone: {e}. {e.hint}".strip())
         return _find(index, owner, plain, only, None)
     return found, "; ".join(dict.fromkeys(filter(None, [asked.note, *(clause.note for clause in clauses)])))

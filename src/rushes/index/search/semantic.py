@@ -35,9 +35,9 @@ class TextEmbedder(Protocol):
         """See the port of engines."""
 
 
-def open_semantic(engine: TextEmbedder, folder: Path) -> "SemanticSearch":
-    """Semantic search by an engine; its embeddings are kept in a folder."""
-    return SemanticSearch(engine, MODEL, folder / f"{MODEL}.embeddings")
+def open_semantic(engine: TextEmbedder, model: str, folder: Path) -> "SemanticSearch":
+    """Semantic search by a model of an engine; what another model said is kept apart."""
+    return SemanticSearch(engine, model, folder / f"{model}.embeddings")
 
 
 class SemanticSearch:
