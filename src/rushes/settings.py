@@ -396,7 +396,9 @@ def foreign_variables(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
-    return {f.name: env[v] for f in fields(Settings) for v in reversed(_variables(f.name)) if v in env}
+    found = {f.name: env[v] for f in fields(Settings) for v in reversed(_variables(f.name)) if v in env}
+    bucket = found.get("blobs", "")  # S3_BUCKET is a bare name
+    return found | ({"blobs": f"s3://{bucket}"} if bucket and "://" not in bucket else {})
 
 
 def read_file(file: Path, *, trusted: bool) -> dict[str, Any]:

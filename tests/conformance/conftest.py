@@ -1,14 +1,20 @@
 """`rushes serve` with a worker beside it, as people start it: one for each name and set-up, started when asked for."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 from proof.setups import Servers
 
+from rushes.home import Home
+from rushes.jobs.maintenance.deletion import Deletion
+from rushes.jobs.maintenance.gc import GcRound
+from rushes.jobs.maintenance.video_removal import retention_rules
+from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.library import Library
 from tests.api.kit import DEADLINE, PLAIN, served, wait_for
 
@@ -32,6 +38,17 @@ class Site:
 
 
 Sites = Callable[..., Site]
+
+
+def clear_after(home: Home, folder: Path, **time: float) -> None:
+    """What workers clear from a store in one round, as it will be in so many days or hours."""
+    deletion = Deletion(
+        home.ledger, home.blobs, home.owner, retention_rules(home), datetime.now(UTC) + timedelta(**time)
+    )
+    with closing(WorkFile(folder / f"{sum(time.values())}.sqlite", home.owner, 3600.0)) as file:
+        round = GcRound(deletion, file, lambda _job: None)
+        while round.step():
+            pass
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import simplejpeg
 
 from rushes.stages.vision.entities import find_entities
 from tests.api.kit import wait_for
-from tests.conformance.conftest import Site
+from tests.conformance.conftest import Site, clear_after
 from tests.conformance.cortana_vision.conftest import OPTIONS, Pipeline
 from tests.unit.vision_films import SLIDE
 
@@ -235,13 +235,19 @@ def test_a_clip_has_its_padding_and_its_name(pipeline: Pipeline) -> None:
         assert sum(1 for _ in film.decode(video=0)) == 13  # 600 to 1900 ms at 10 frames a second
 
 
-def test_clips_go_after_thirty_days(pipeline: Pipeline) -> None:
+def test_clips_go_after_thirty_days(pipeline: Pipeline, tmp_path: Path) -> None:
     """Clip_generate, artifacts: clips are deleted after 30 days.
 
-    Where: library/work/retention.py
+    Where: jobs/maintenance/deletion.py, settings.py
     """
+    ask = {"video_id": pipeline.video, "t_start": 100, "t_end": 300}
+    clip = pipeline.site.http.post("/clips", json=ask).json()["clip_id"]
+    wait_for(lambda: pipeline.get(f"/clips/{clip}")["status"] == "done", "the clip was never cut")
+    name = pipeline.get(f"/clips/{clip}")["s3_path"]
     with pipeline.site.library() as library:
-        assert library.settings.clip_days == 30
+        for days, left in ((29, [name]), (31, [])):
+            clear_after(library.home, tmp_path, days=days)
+            assert [found for found in pipeline.names(f"videos/clips/{pipeline.video}/") if found == name] == left
 
 
 def test_the_same_clip_again_is_the_same_and_other_ranges_are_others(pipeline: Pipeline) -> None:

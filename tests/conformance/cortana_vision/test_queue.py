@@ -1,14 +1,15 @@
 """The mechanics of its queue: polling, states, retries, errors, figures, variables."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
-from rushes.domain.task import Draft, Failure, Verdict, retry_delay
+from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Verdict, retry_delay
 from rushes.domain.worker import Incarnation
 from rushes.jobs.maintenance.reports import Check
 from rushes.library import Library
@@ -70,15 +71,25 @@ def test_higher_priority_first_then_older(library: Library) -> None:
     cancel(library, late, urgent, last)
 
 
-def test_a_claimed_job_says_who_holds_it_and_until_when(library: Library) -> None:
-    """Job leasing: a claimed job names its worker; its lease is renewed by a heartbeat and ends without one.
+def test_a_claimed_job_says_who_holds_it_and_until_when(site: Site, library: Library) -> None:
+    """Job leasing: a claimed job has `locked_by` and `locked_until`, which a heartbeat moves on.
 
-    Where: domain/task.py
+    Where: surfaces/api/documents/cortana_vision.py, domain/task.py
     """
     task, me = enqueue(library, "lease"), worker(library)
+
+    def look() -> dict[str, Any]:
+        (job,) = site.http.get(f"/videos/{task.partition('.')[0]}/jobs").json()
+        return dict(job)
+
+    assert (look()["locked_by"], look()["locked_until"]) == (None, None)
     (lease,) = library.home.ledger.claim(me.id, [LANE], 1)
-    assert library.jobs.task(task).worker == me.id
+    first = look()
+    assert (first["locked_by"], first["status"]) == (me.id, "processing")
+    now, until = datetime.now(UTC), datetime.fromisoformat(first["locked_until"])
+    assert until <= now + timedelta(seconds=LEASE_SECONDS + 1)
     assert library.home.ledger.renew(me, {task: lease.fence}, {}).leases[task].value == "keep"
+    assert datetime.fromisoformat(look()["locked_until"]) > until
     cancel(library, task)
 
 
@@ -185,7 +196,7 @@ def test_the_documents_variables_reach_the_store_and_the_bucket(tmp_path: Path) 
     env = {"S3_ENDPOINT": "https://spaces.example", "S3_BUCKET": "prod", "S3_ACCESS_KEY_ID": "key"}
     found = load(tmp_path, env | {"S3_SECRET_ACCESS_KEY": "secret"}).settings
     assert (found.s3_endpoint, found.blobs, found.s3_key, found.s3_secret) == (
-        "https://spaces.example", "prod", "key", "secret")  # fmt: skip
+        "https://spaces.example", "s3://prod", "key", "secret")  # fmt: skip
 
 
 def test_a_variable_that_has_no_effect_is_told(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

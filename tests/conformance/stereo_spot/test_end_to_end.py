@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 
@@ -16,13 +15,9 @@ import numpy as np
 import pytest
 
 from rushes.home import Home
-from rushes.jobs.maintenance.deletion import Deletion
-from rushes.jobs.maintenance.gc import GcRound
-from rushes.jobs.maintenance.video_removal import retention_rules
-from rushes.jobs.maintenance.work_file import WorkFile
 from tests.acceptance.conftest import draw, sights
 from tests.api.kit import DEADLINE, PLAIN, wait_for
-from tests.conformance.conftest import Site, Sites
+from tests.conformance.conftest import Site, Sites, clear_after
 
 JSON = {"Accept": "application/json"}
 SETUPS = ("sqlite", "postgres+valkey+s3", "aws")
@@ -256,12 +251,6 @@ def test_segments_lie_beside_the_film_for_a_day(setup: str, made: Made, tmp_path
         assert sum(frames_of(read(home, name)) for name in given) == FRAMES
         assert all(client.site.http.head(f"/files/{name}").status_code == 200 for name in (film, *segments, *given))
         for hours, left in ((23, [film, *segments, *given]), (25, [film])):
-            now = datetime.now(UTC) + timedelta(hours=hours)
-            deletion = Deletion(home.ledger, home.blobs, home.owner, retention_rules(home), now)
-            file = WorkFile(tmp_path / f"{hours}.sqlite", home.owner, 3600.0)
-            round = GcRound(deletion, file, lambda _job: None)
-            while round.step():
-                pass
-            file.close()
+            clear_after(home, tmp_path, hours=hours)
             found = [*home.blobs.keys(f"jobs/{client.job}/"), *home.blobs.keys(f"segments/{client.job}/")]
             assert sorted(found) == left

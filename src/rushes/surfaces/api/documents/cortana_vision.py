@@ -1,7 +1,8 @@
 """cortana-vision: its jobs of a video, segments and entities of text, clips in milliseconds, search for programs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -187,6 +188,7 @@ class JobOut:
     retry_count: int
     priority: int
     locked_by: str | None
+    locked_until: str | None
     depends_on: tuple[str, ...]
     payload: Mapping[str, Any]
     created_at: str
@@ -214,7 +216,16 @@ def list_jobs(library: LibraryDep, video_id: Id, job_type: Annotated[str, Query(
         runs = library.jobs.of_video(video, MOST_JOBS)
         found = [job for run in runs for job in _of_run(library, original, run)]
         found += [_of_clip(library, original, clip) for clip in library.clips.of_video(video.id)]
-    return [job for job in found if job_type in ("", job.job_type)]
+    found = [job for job in found if job_type in ("", job.job_type)]
+    workers = library.jobs.workers() if any(job.locked_by for job in found) else ()
+    left = {worker.incarnation.id: worker.lease_left for worker in workers}
+    return [replace(job, locked_until=_moment(left.get(job.locked_by or ""))) for job in found]
+
+
+def _moment(seconds: float | None) -> str | None:
+    """When so many seconds from now are over."""
+    at = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z") if at else None
 
 
 def _of_run(library: Library, video: Original, run: Job) -> Iterable[JobOut]:
@@ -261,6 +272,7 @@ def _job(video: Original, type: str, step: Step, run: Job, tasks: Iterable[Task]
         retry_count=max((task.failures for task in rows), default=0),
         priority=run.priority,
         locked_by=next((task.worker for task in rows if task.worker), None),
+        locked_until=None,  # is asked once for all jobs
         depends_on=step.needs,
         payload=_with_error(payload, last) if last else payload,
         created_at=step.created_at,
