@@ -6,11 +6,11 @@ Our own workers never take them: their lanes begin with `q-`, which no stage has
 import base64
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rushes.domain.errors import NeverWorks, NotFound, OverLimit, Refused, StaleToken
+from rushes.domain.errors import LeaseLost, NeverWorks, NotFound, OverLimit, Refused, StaleToken
 from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, short, task_id
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict, retry_delay
@@ -28,6 +28,7 @@ LONGEST_LEASE = 43_200  # seconds
 PARAMS_BYTES = 256 * 1024
 TOKEN_SECONDS = 86_400  # a token outlives its lease: the fence says whether it still counts
 SWEEP_SECONDS = 5.0
+FRESH_SECONDS = 1.0  # a row that was written since has a whole lease
 GoesOn = Callable[[], bool]
 
 
@@ -103,22 +104,30 @@ class Queues:
         return self._take(queue, n, lease_seconds, self._clock() + wait_seconds, goes_on)
 
     def _take(self, queue: str, n: int, lease_seconds: int, until: float, goes_on: GoesOn) -> Iterator[QueuedJob]:
-        ledger, signer, taken, holder = self.home.ledger, self._keys.signer(), 0, ""
+        signer, taken, looked, hinted = self._keys.signer(), 0, 0.0, True
+        row = _Row(self.home, lease_seconds, self._clock)
         try:
             while taken < n and goes_on():
-                holder = self._enter(holder, lease_seconds)
-                leases = ledger.claim(holder, [self._lane(queue)], 1)
+                is_late = self._clock() >= until
+                if not (hinted or is_late or self._clock() - looked >= self._look_seconds):
+                    hinted = self._wait(queue, until)
+                    continue
+                leases, looked = row.claim(self._lane(queue)), self._clock()
                 if leases:
-                    found = self._hand_out(signer, queue, holder, leases[0])
-                    taken, holder = taken + 1, ""  # the lease is the caller's, also if it leaves now
+                    found = self._hand_out(signer, queue, row.hand_over(), leases[0])
+                    taken, hinted = taken + 1, True  # the lease is the caller's, also if it leaves now
                     yield found
-                elif taken or self._clock() >= until:
+                elif taken or is_late:
                     return
                 else:
-                    self._wait(queue, until)
+                    hinted = self._wait(queue, until)
         finally:
-            if holder:  # holds nothing
-                ledger.control(holder, JobCommand.LEAVE)
+            row.leave()
+
+    @property
+    def _look_seconds(self) -> float:
+        """How long an empty look is believed, where hints tell of what is new."""
+        return min(self.home.transport.look_seconds, SWEEP_SECONDS)
 
     def extend(self, token: str, lease_seconds: int, queue: str = "") -> str:
         """Another lease from now on; answers a fresh token, so that work of any length can be reported.
@@ -203,17 +212,16 @@ class Queues:
             known = ", ".join(self.names) or "none; set queues in rushes.toml"
             raise Refused(f"unknown queue {queue[:60]!r}", f"Queues here: {known}")
 
-    def _enter(self, id: str, lease_seconds: int) -> str:
-        """A row in the ledger for one lease, from now on: each ends by itself, also that of somebody who waits."""
-        holder = _holder(id or f"remote.{secrets.token_hex(8)}", self.home.owner, lease_seconds)
-        is_over = self.home.ledger.renew(holder, {}, {}).gone
-        return self._enter("", lease_seconds) if is_over else holder.id
-
-    def _wait(self, queue: str, until: float) -> None:
-        if self._clock() - self._swept >= SWEEP_SECONDS:
-            self._swept = self._clock()
-            self.home.ledger.sweep()
-        self.home.transport.wait([self._lane(queue)], min(1.0, max(0.0, until - self._clock())), 1)
+    def _wait(self, queue: str, until: float) -> bool:
+        """For a hint, up to a second; whether to look at once."""
+        begin = self._clock()
+        if begin - self._swept >= SWEEP_SECONDS:
+            self._swept = begin
+            if self.home.ledger.sweep().ready:
+                return True
+        seconds = min(1.0, max(0.0, until - begin))
+        hints = self.home.transport.wait([self._lane(queue)], seconds, 1)
+        return bool(hints) or self._clock() - begin < seconds / 2  # woken
 
     def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob:
         token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0)
@@ -233,6 +241,46 @@ class Queues:
             self.home.ledger.control(read.receipt, JobCommand.LEAVE)
         except NotFound:  # it left before
             return
+
+
+class _Row:
+    """The row in the ledger of whoever takes a job: kept while it waits, and written only when it is due."""
+
+    def __init__(self, home: Home, lease_seconds: int, clock: Callable[[], float]) -> None:
+        self._home, self._seconds, self._clock = home, lease_seconds, clock
+        self._id, self._written = "", 0.0
+
+    def claim(self, lane: str) -> tuple[Lease, ...]:
+        """A job of a lane, for a whole lease from now on."""
+        if not self._id or self._clock() - self._written > self._seconds / 2:
+            self._renew({})
+        try:
+            leases = self._home.ledger.claim(self._id, [lane], 1)
+        except LeaseLost:  # somebody ended it
+            self._id = ""
+            return self.claim(lane)
+        is_old = self._clock() - self._written > FRESH_SECONDS
+        return tuple(one for one in leases if not is_old or self._renew({one.task: one.fence}))
+
+    def hand_over(self) -> str:
+        """Its id: it belongs to the job that was taken, and ends by itself; the next claim has another."""
+        id, self._id = self._id, ""
+        return id
+
+    def leave(self) -> None:
+        """It holds nothing."""
+        if self._id:
+            self._home.ledger.control(self._id, JobCommand.LEAVE)
+
+    def _renew(self, held: Mapping[str, int]) -> bool:
+        """From now on; whether it holds what it held."""
+        self._id = self._id or f"remote.{secrets.token_hex(8)}"
+        renewed = self._home.ledger.renew(_holder(self._id, self._home.owner, self._seconds), held, {})
+        self._written = self._clock()
+        if renewed.gone and not held:
+            self._id = ""
+            return self._renew(held)
+        return all(status is LeaseStatus.KEEP for status in renewed.leases.values())
 
 
 def params_of(job: Job) -> bytes:

@@ -1,8 +1,10 @@
 """Queues of one's own: who holds a lease, for how long, and what it may report."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +64,45 @@ def test_whoever_waited_long_gets_the_job_for_a_whole_lease(queues: Queues, pass
     (taken,) = queues.dequeue("default", 1, LEASE, 600, goes_on)
     (left,) = [worker.lease_left for worker in queues.home.ledger.workers() if worker.held]
     assert left > LEASE / 2
+    assert queues.complete(taken.token, taken.job).state is JobState.COMPLETED
+
+
+def test_whoever_waits_writes_its_row_once_and_looks_where_there_is_news(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, transport, asked = queues.home.ledger, queues.home.transport, Counter[str]()
+    now = [0.0]
+
+    def counted(verb: str) -> Callable[..., Any]:
+        real = getattr(ledger, verb)
+
+        def count(*args: Any, **named: Any) -> Any:
+            asked[verb] += 1
+            return real(*args, **named)
+
+        return count
+
+    def wait(_lanes: Any, seconds: float, _n: int) -> tuple[str, ...]:
+        now[0] += seconds
+        if now[0] < 19.5 or now[0] > 20.5:
+            return ()
+        queues.enqueue("default", "late", b"")
+        return ("hint",)
+
+    for verb in ("renew", "claim", "control", "sweep"):
+        monkeypatch.setattr(ledger, verb, counted(verb))
+    monkeypatch.setattr(transport, "wait", wait)
+    monkeypatch.setattr(transport, "look_seconds", 30.0)
+    waiting = Queues(queues.home, lambda: now[0])
+    (taken,) = waiting.dequeue("default", 1, LEASE, 20.0)
+    assert asked["renew"] == 2, "entered, and given a whole lease with the job"
+    assert (asked["control"], asked["claim"] <= 6, asked["sweep"] <= 5) == (0, True, True)
+    asked.clear()
+    assert list(waiting.dequeue("default", 1, LEASE, 5.0)) == []
+    assert (asked["renew"], asked["control"]) == (1, 1)
+    asked.clear()
+    assert list(waiting.dequeue("default", 1, 4, 10.0)) == []
+    assert asked["renew"] == 3, "a short lease is kept while it is waited for"
     assert queues.complete(taken.token, taken.job).state is JobState.COMPLETED
 
 
