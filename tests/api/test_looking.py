@@ -249,6 +249,20 @@ def test_whoever_looks_again_at_a_job_asks_for_its_times_once(server: Serving, m
     assert len(asked) == expected[1] > 0
 
 
+def test_rates_are_asked_for_once_by_all_who_look_at_jobs(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def nothing(_self: RateHistory, _stages: Collection[str], machine: str) -> dict[str, list[Rate]]:
+        asked.append(machine)
+        return {}
+
+    monkeypatch.setattr(RateHistory, "of", nothing)
+    jobs = [submit(server.ledger, name, tasks=2).id for name in ("one", "two")]
+    for job in (*jobs, *jobs):
+        assert server.get(f"/api/v1/jobs/{job}/progress")["expected"] is None
+    assert len(asked) == 1
+
+
 def test_steering_follows_the_documents_rules(server: Serving) -> None:
     job = submit(server.ledger, "film", tasks=2)
     step = f"{job.id}.develop"

@@ -11,6 +11,7 @@ from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
 from rushes.estimates.cost import ENOUGH, CostModel, Footage, cost_model
+from rushes.estimates.learnt import LearntModels
 from rushes.estimates.rates import RateHistory
 from rushes.estimates.report import Estimate, FilmCost, Range
 from rushes.home import Home
@@ -71,7 +72,7 @@ def _failure(home: Home, job: Job | None) -> RushesError:
     return RushesError(failure.message, failure.hint) if failure else RushesError("it could not be read")
 
 
-def job_estimate(home: Home, job: Job, machine: str) -> Range | None:
+def job_estimate(home: Home, job: Job, machine: str, learnt: LearntModels | None = None) -> Range | None:
     """Seconds for what was left of a planned job when it was first asked for; kept. None if a stage is unknown."""
     record = home.records.get(KIND, job.owner, job.id)
     if record:
@@ -81,7 +82,8 @@ def job_estimate(home: Home, job: Job, machine: str) -> Range | None:
     spec, film = JobSpec.from_text(job.payload), Footage.of_job(job)
     left = [t for t in all_tasks(home.ledger, job.id) if t.state is not TaskState.DONE]
     tasks = [PlannedWork.of(t.id, t.stage, t.spec, film.seconds) for t in left]
-    cost = _film_cost(home, model_of(home, spec.stages, spec.profile, machine), spec.stages, tasks, film)
+    model = learnt.of(spec.stages, spec.profile) if learnt else model_of(home, spec.stages, spec.profile, machine)
+    cost = _film_cost(home, model, spec.stages, tasks, film)
     if cost.unknown:
         return None
     low, high = (round(seconds, 3) for seconds in cost.seconds)

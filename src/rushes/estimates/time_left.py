@@ -10,6 +10,7 @@ from rushes.domain.grouping import grouped
 from rushes.domain.job import Job
 from rushes.estimates.cost import CostModel, Footage
 from rushes.estimates.estimate import model_of
+from rushes.estimates.learnt import LearntModels
 from rushes.estimates.report import Range
 from rushes.home import Home
 from rushes.jobs.progress import Measured, TimeLeft
@@ -30,10 +31,10 @@ class _Film:
 class LearntTimes:
     """Estimates for jobs that are worked on; what was learnt of a job's stages is read once."""
 
-    def __init__(self, home: Home, machine: str, slots: int = 0) -> None:
+    def __init__(self, home: Home, machine: str, slots: int = 0, learnt: LearntModels | None = None) -> None:
         self._home, self._machine, self._slots = home, machine, slots or home.slots
         self._films: dict[str, _Film] = {}
-        self._model = cache(self._learnt)
+        self._model = learnt.of if learnt else cache(self._learnt)
 
     def left(self, job: Job, work: Mapping[str, tuple[PlannedWork, float]], measured: Measured) -> TimeLeft | None:
         """What is left of a job; of one that was not opened yet, by its size beside those that were."""

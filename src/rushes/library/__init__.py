@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rushes.domain.keys import JSON
     from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
     from rushes.estimates.conversion_report import ConversionReport
+    from rushes.estimates.cost import CostModel
     from rushes.estimates.report import Estimate, FilmCost
     from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
     from rushes.jobs.intake import IntakeResult, JobRequest
@@ -129,9 +130,10 @@ class Library:
     @cached_property
     def jobs(self) -> Jobs:
         """What is worked on: looking and steering."""
+        from rushes.estimates.learnt import LearntModels
         from rushes.library.jobs import Jobs
 
-        return Jobs(self.home)
+        return Jobs(self.home, LearntModels(self._learn))
 
     @cached_property
     def people(self) -> People:
@@ -280,11 +282,14 @@ class Library:
 
         return seconds_per_mb(self.home, machine())
 
+    def _learn(self, stages: tuple[str, ...], profile: str) -> CostModel:
+        from rushes.estimates.estimate import model_of
+
+        return model_of(self.home, stages, profile, machine())
+
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job: seconds that nine of ten runs stay between; None if a stage is unknown."""
-        from rushes.estimates.estimate import job_estimate
-
-        return job_estimate(self.home, job, machine())
+        return self.jobs.expected(job)
 
     @property
     def models(self) -> ModelStore:

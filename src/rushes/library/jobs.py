@@ -14,6 +14,7 @@ from rushes.domain.job import FINAL, TRIAL, Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import NOW, Worker
+from rushes.estimates.learnt import LearntModels
 from rushes.home import Home, machine
 from rushes.index.port import Video
 from rushes.jobs import control
@@ -76,6 +77,7 @@ class Jobs:
     """The jobs of one owner; those of others do not exist here. Ids are exact, but for `find`."""
 
     home: Home
+    learnt: LearntModels | None = None  # what all estimates of a process share
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -272,7 +274,13 @@ class Jobs:
         from rushes.estimates.time_left import LearntTimes
         from rushes.jobs.progress import JobWatcher
 
-        return JobWatcher(self.home.ledger, self.get(job).id, LearntTimes(self.home, machine()))
+        return JobWatcher(self.home.ledger, self.get(job).id, LearntTimes(self.home, machine(), learnt=self.learnt))
+
+    def expected(self, job: Job) -> tuple[float, float] | None:
+        """The estimate of a planned job: seconds that nine of ten runs stay between; None if a stage is unknown."""
+        from rushes.estimates.estimate import job_estimate
+
+        return job_estimate(self.home, job, machine(), self.learnt)
 
     def stage_rates(self) -> tuple[StageRates, ...]:
         """How often each stage failed and was tried again in the newest jobs, most failures first."""
