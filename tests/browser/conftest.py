@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,8 @@ from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import VOICE, draw, sights
 from tests.api.kit import DEADLINE, Serving, serving
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+HEADLESS = Path(sys.prefix) / "headless" / "chromium-headless-shell"  # from scripts/test
+CHROMIUM = str(HEADLESS) if HEADLESS.exists() else shutil.which("chromium") or "/usr/bin/chromium"
 SWITCHES = ["--no-sandbox", "--disable-background-networking", "--autoplay-policy=no-user-gesture-required"]
 NAME = 'The <img src=x onerror="document.title=1"> & "rest".mp4'
 STAGES = ("playlist", "shots", "transcript", "segments", "objects", "faces")
