@@ -1,4 +1,4 @@
-"""A small collector: takes spans by OTLP over HTTP and keeps them."""
+"""A small collector: takes spans and figures by OTLP over HTTP and keeps them."""
 
 import gzip
 import threading
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 
@@ -28,6 +29,21 @@ class Collector(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Taker)
         self.spans: list[ReceivedSpan] = []
+        self.metrics: list[ExportMetricsServiceRequest] = []
+        self.headers: list[dict[str, str]] = []
+        self.busy = 0  # how many questions are told to come again
+
+    @property
+    def figures(self) -> set[tuple[str, str]]:
+        """The names of all figures that came, with the process that told them."""
+        return {
+            (service.value.string_value.removeprefix("rushes "), metric.name)
+            for message in self.metrics
+            for told in message.resource_metrics
+            for service in told.resource.attributes
+            if service.key == "service.name"
+            for metric in told.scope_metrics[0].metrics
+        }
 
     @property
     def url(self) -> str:
@@ -40,8 +56,13 @@ class Taker(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         data = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
-        self.server.spans += spans_of(ExportTraceServiceRequest.FromString(data))
-        self.send_response(200)
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        busy, self.server.busy = self.server.busy > 0, max(0, self.server.busy - 1)
+        if not busy and self.path == "/v1/metrics":
+            self.server.metrics.append(ExportMetricsServiceRequest.FromString(data))
+        elif not busy:
+            self.server.spans += spans_of(ExportTraceServiceRequest.FromString(data))
+        self.send_response(503 if busy else 200)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -62,7 +83,7 @@ def spans_of(request: ExportTraceServiceRequest) -> Iterator[ReceivedSpan]:
 @contextmanager
 def collecting() -> Iterator[Collector]:
     with Collector() as collector:
-        thread = threading.Thread(target=collector.serve_forever)
+        thread = threading.Thread(target=collector.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield collector

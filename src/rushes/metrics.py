@@ -2,7 +2,8 @@
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 FAMILIES: Mapping[str, tuple[str, str]] = {  # what a process counts itself; each name says what it counts
@@ -28,35 +29,62 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # what a process counts itself; eac
         "counter",
         "streams that were closed, or lost output, because their reader was too slow",
     ),
+    "rushes_spans_dropped_total": ("counter", "spans of traces that were dropped because their collector is away"),
 }
 BOUNDS = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)  # seconds, of histograms
 MOST = 500  # sets of labels of one family; whatever comes then is counted as "other"
 Labels = tuple[tuple[str, str], ...]
 
 
-def labelled(**labels: object) -> str:
-    """Labels as they stand in braces."""
-    return ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels.items())
-
-
-def family(name: str, kind: str, help: str, values: Mapping[str, float]) -> Iterator[str]:
-    """The lines of one family; `values` by labels as they stand in braces."""
-    yield f"# HELP {name} {help}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in values.items():
-        yield f"{name}{{{labels}}} {value:.15g}" if labels else f"{name} {value:.15g}"
+def labels(**values: object) -> Labels:
+    """The labels of one value, in the order of their names."""
+    return tuple(sorted((name, str(value)) for name, value in values.items()))
 
 
 @dataclass(slots=True)
-class _Histogram:
+class Histogram:
     """How many were at most so large, and their sum."""
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
 
     def add(self, value: float) -> None:
+        """One more."""
         self.buckets[bisect_left(BOUNDS, value)] += 1
         self.total += value
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Values of one name, by their labels."""
+
+    name: str
+    kind: str  # counter, gauge or histogram
+    help: str
+    values: Mapping[Labels, float] = field(default_factory=dict)
+    histograms: Mapping[Labels, Histogram] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """As Prometheus reads them."""
+        yield f"# HELP {self.name} {_escaped(self.help, quotes=False)}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for key, value in self.values.items():
+            yield f"{self.name}{_braces(key)} {value:.15g}"
+        for key, histogram in self.histograms.items():
+            yield from self._buckets(key, histogram)
+
+    def _buckets(self, key: Labels, histogram: Histogram) -> Iterator[str]:
+        count = 0
+        for bound, n in zip((*map(str, BOUNDS), "+Inf"), histogram.buckets, strict=True):
+            count += n
+            yield f"{self.name}_bucket{_braces((*key, ('le', bound)))} {count}"
+        yield f"{self.name}_sum{_braces(key)} {histogram.total:.9g}"
+        yield f"{self.name}_count{_braces(key)} {count}"
+
+
+def text(families: Iterable[Family]) -> str:
+    """Everything as Prometheus reads it."""
+    return "".join(f"{line}\n" for family in families for line in family.lines())
 
 
 class Registry:
@@ -64,59 +92,51 @@ class Registry:
 
     def __init__(self) -> None:
         self._values: dict[str, dict[Labels, float]] = {}
-        self._histograms: dict[str, dict[Labels, _Histogram]] = {}
+        self._histograms: dict[str, dict[Labels, Histogram]] = {}
         self._lock = threading.Lock()
 
-    def add(self, name: str, amount: float = 1.0, **labels: str) -> None:
+    def add(self, name: str, amount: float = 1.0, **about: str) -> None:
         """Count."""
         with self._lock:
             some = self._values.setdefault(name, {})
-            key = _bounded(some, labels)
+            key = _bounded(some, about)
             some[key] = some.get(key, 0.0) + amount
 
-    def set(self, name: str, value: float, **labels: str) -> None:
+    def set(self, name: str, value: float, **about: str) -> None:
         """Say how much there is now."""
         with self._lock:
             some = self._values.setdefault(name, {})
-            some[_bounded(some, labels)] = value
+            some[_bounded(some, about)] = value
 
-    def observe(self, name: str, value: float, **labels: str) -> None:
+    def observe(self, name: str, value: float, **about: str) -> None:
         """Add to a histogram."""
         with self._lock:
             some = self._histograms.setdefault(name, {})
-            some.setdefault(_bounded(some, labels), _Histogram()).add(value)
+            some.setdefault(_bounded(some, about), Histogram()).add(value)
 
-    def lines(self) -> list[str]:
-        """Everything, in the order in which the families are declared."""
+    def families(self) -> list[Family]:
+        """Everything as it is now, in the order in which it is declared."""
         with self._lock:
-            return [line for name, (kind, help) in FAMILIES.items() for line in self._lines(name, kind, help)]
+            return [self._family(name) for name in FAMILIES if name in self._values or name in self._histograms]
 
-    def _lines(self, name: str, kind: str, help: str) -> Iterator[str]:
-        if values := self._values.get(name):
-            yield from family(name, kind, help, {labelled(**dict(key)): values[key] for key in sorted(values)})
-        if histograms := self._histograms.get(name):
-            yield from family(name, kind, help, {})
-            for key in sorted(histograms):
-                yield from _histogram_lines(name, dict(key), histograms[key])
+    def _family(self, name: str) -> Family:
+        values, histograms = self._values.get(name, {}), self._histograms.get(name, {})
+        return Family(name, *FAMILIES[name], dict(sorted(values.items())), deepcopy(histograms))
 
 
-def _histogram_lines(name: str, labels: dict[str, str], histogram: _Histogram) -> Iterator[str]:
-    count = 0
-    for bound, n in zip((*map(str, BOUNDS), "+Inf"), histogram.buckets, strict=True):
-        count += n
-        yield f"{name}_bucket{{{labelled(**labels, le=bound)}}} {count}"
-    about = f"{{{labelled(**labels)}}}" if labels else ""
-    yield f"{name}_sum{about} {histogram.total:.9g}"
-    yield f"{name}_count{about} {count}"
-
-
-def _bounded(known: Mapping[Labels, object], labels: Mapping[str, str]) -> Labels:
-    key = tuple(sorted(labels.items()))
+def _bounded(known: Mapping[Labels, object], about: Mapping[str, str]) -> Labels:
+    key = labels(**about)
     return key if key in known or len(known) < MOST else tuple((name, "other") for name, _ in key)
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+def _braces(key: Labels) -> str:
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in key)
+    return f"{{{inside}}}" if key else ""
+
+
+def _escaped(value: str, *, quotes: bool = True) -> str:
+    value = value.replace("\\", r"\\").replace("\n", r"\n")
+    return value.replace('"', r"\"") if quotes else value
 
 
 PROCESS = Registry()  # of this process, like its log

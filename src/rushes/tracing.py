@@ -1,146 +1,176 @@
-"""Traces by OpenTelemetry: off unless a collector is named, and then nothing of it is even imported.
+"""Traces: off unless a collector is named; then spans of our own, sent by OTLP in the background.
 
 What happens for a film is one tree: the request that brought it, the job that was made, and every attempt at its tasks.
 The W3C context of the job stands in the specs of its tasks, so that whoever leases one goes on with the tree.
 """
 
-import logging
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import MappingProxyType
-from typing import Any, TypeVar
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
+from typing import Any, NamedTuple, TypeVar
 
-from rushes.telemetry import log
+from rushes.domain.redaction import redact
+from rushes.otlp.collector import ENVIRON, TRACES, Environment, collector
+from rushes.otlp.span import Attribute, Span
+from rushes.otlp.span_queue import SpanQueue
 
 T = TypeVar("T")
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 HEADER = "traceparent"
 FLUSH_SECONDS = 3.0  # that the last spans may take when a process ends
 _NOTHING: AbstractContextManager[None] = nullcontext()
-_tracer: Any = None  # None: off
-_provider: Any = None
-_tasks: dict[str, Any] = {}  # attempts that are under way here, by task
+_PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 
 
-def wanted(env: Mapping[str, str] = MappingProxyType(os.environ)) -> bool:
-    """Whether the environment names a collector and does not switch traces off."""
-    off = env.get("OTEL_SDK_DISABLED", "").lower() == "true" or env.get("OTEL_TRACES_EXPORTER") == "none"
-    return not off and any(env.get(name) for name in ENDPOINTS)
+class Context(NamedTuple):
+    """A place in a tree; what is not sampled is not recorded, and neither is what is below it."""
+
+    trace: str
+    span: str
+    sampled: bool
+
+    @property
+    def header(self) -> str:
+        """As W3C writes it."""
+        return f"00-{self.trace}-{self.span}-{self.sampled:02x}"
 
 
-def start(process: str) -> None:
+Sampler = Callable[[Context | None, str], bool]
+_queue: SpanQueue | None = None  # None: off
+_sampler: Sampler
+_now: ContextVar[Context | None] = ContextVar("trace", default=None)
+_tasks: dict[str, Span] = {}  # attempts that are under way here, by task
+
+
+def start(process: str, env: Environment = ENVIRON) -> None:
     """Begin, if that is wanted; a collector that is away is no reason not to work."""
-    global _tracer, _provider  # noqa: PLW0603 - one for the process, like the log
-    if _tracer is not None or not wanted():
-        return
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
-        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-    except ModuleNotFoundError as e:
-        log.warning("no traces: %s is not installed; pip install 'rushes[otel]'", e.name)
-        return
-    logger = logging.getLogger("opentelemetry")  # it says so each time that a collector is away
-    logger.propagate, logger.handlers = False, [logging.NullHandler()]
-    named = os.environ.get("OTEL_SERVICE_NAME") or f"rushes {process}".strip()
-    _provider = TracerProvider(resource=Resource.create({"service.name": named}))
-    _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    _tracer = _provider.get_tracer("rushes")
+    global _queue, _sampler
+    if _queue is None and (to := collector(TRACES, env)):
+        _queue, _sampler = SpanQueue(to, process, env), sampler(env)
 
 
 def stop() -> None:
     """Send what is left, but wait no longer than a few seconds."""
-    global _tracer, _provider
-    provider, _tracer, _provider = _provider, None, None
+    global _queue
+    queue, _queue = _queue, None
     _tasks.clear()
-    if provider is not None:
-        provider.force_flush(int(FLUSH_SECONDS * 1000))
-        provider.shutdown()
+    if queue is not None:
+        queue.stop(FLUSH_SECONDS)
 
 
 def is_on() -> bool:
     """Whether anything is recorded."""
-    return _tracer is not None
+    return _queue is not None
 
 
-def span(name: str, parent: str = "", **about: object) -> AbstractContextManager[None]:
-    """Record what happens meanwhile, below what is being recorded, or below a context that came from elsewhere."""
-    return _NOTHING if _tracer is None else _recorded(name, _context_of(parent) if parent else None, about)
+def span(name: str, parent: str = "", kind: str = "internal", **about: object) -> AbstractContextManager[None]:
+    """Record what happens meanwhile, below a context that came from elsewhere, or below what is being recorded."""
+    return _NOTHING if _queue is None else _Recorded(name, context_of(parent) or _now.get(), kind, about)
 
 
-def inner_span(name: str, **about: object) -> AbstractContextManager[None]:
+def inner_span(name: str, kind: str = "internal", **about: object) -> AbstractContextManager[None]:
     """The same, but nothing where nothing is being recorded: what workers ask all day begins no trees."""
-    return _NOTHING if _tracer is None or not current() else _recorded(name, None, about)
+    if _queue is None or (above := _now.get()) is None or not above.sampled:
+        return _NOTHING
+    return _Recorded(name, above, kind, about)
 
 
 def current() -> str:
     """The W3C context of what is being recorded, "" if nothing is."""
-    if _tracer is None:
-        return ""
-    from opentelemetry import trace  # noqa: PLC0415
-
-    return _header(trace.get_current_span())
+    return "" if _queue is None or (context := _now.get()) is None else context.header
 
 
 def traced(store: T, name: str) -> T:
     """A store that records its verbs while something is being recorded; the store itself where traces are off."""
-    return store if _tracer is None else _Traced(store, name)  # type: ignore[return-value]  # it has the same verbs
+    return store if _queue is None else _Traced(store, name)  # type: ignore[return-value]  # it has the same verbs
 
 
 # Attempts: begun and ended by the worker's loop, and gone on with by the threads that serve their slots
 def begin_task(id: str, trace: str, about: Mapping[str, object]) -> None:
     """An attempt was leased."""
-    if _tracer is not None and trace:
-        _tasks[id] = _tracer.start_span(f"task {id.split('.')[1]}", _context_of(trace), attributes=_plain(about))
+    parent = context_of(trace) if _queue is not None else None
+    if parent and _sampler(parent, parent.trace):
+        _tasks[id] = _span(f"task {id.split('.')[1]}", parent, about=_plain(about))
 
 
 def end_task(task: str, phases: Mapping[str, tuple[float, float]], *, failed: str = "", **about: object) -> None:
     """It is over: with what it spent its time on (name -> beginning and end, in seconds since 1970)."""
     one = _tasks.pop(task, None)
-    if one is None or _tracer is None:
+    if one is None or _queue is None:
         return
-    from opentelemetry import trace  # noqa: PLC0415
-
-    for name, (began, ended) in phases.items():
-        part = _tracer.start_span(name, trace.set_span_in_context(one), start_time=int(began * 1e9))
-        part.end(int(ended * 1e9))
-    one.set_attributes(_plain(about))
-    if failed:
-        one.set_status(trace.StatusCode.ERROR, failed)
-    one.end()
+    for name, (begun, ended) in phases.items():
+        _queue.add(_span(name, _inside(one), begun=int(begun * 1e9), ended=int(ended * 1e9)))
+    one.about |= _plain(about)
+    one.failed, one.ended = failed, time.time_ns()
+    _queue.add(one)
 
 
 def of_task(task: str, name: str, **about: object) -> AbstractContextManager[None]:
     """Record a part of an attempt that is under way."""
-    if _tracer is None or task not in _tasks:
+    if _queue is None or (one := _tasks.get(task)) is None:
         return _NOTHING
-    from opentelemetry import trace  # noqa: PLC0415
-
-    return _recorded(name, trace.set_span_in_context(_tasks[task]), about)
+    return _Recorded(name, _inside(one), "internal", about)
 
 
-@contextmanager
-def _recorded(name: str, context: Any, about: Mapping[str, object]) -> Iterator[None]:
-    with _tracer.start_as_current_span(name, context, attributes=_plain(about)):
-        yield
+def context_of(header: str) -> Context | None:
+    """What a W3C header says, None if it cannot be read."""
+    found = _PARENT.fullmatch(header)
+    return Context(found[1], found[2], sampled=bool(int(found[3], 16) & 1)) if found else None
 
 
-def _context_of(header: str) -> Any:
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+def sampler(env: Environment) -> Sampler:
+    """Which spans are recorded, by OTEL_TRACES_SAMPLER; usually as those above them, else all."""
+    name = env.get("OTEL_TRACES_SAMPLER") or "parentbased_always_on"
+    asks_parent, kind = name.startswith("parentbased_"), name.removeprefix("parentbased_")
+    share = {"always_off": 0.0, "traceidratio": _share(env.get("OTEL_TRACES_SAMPLER_ARG", ""))}.get(kind, 1.0)
 
-    return TraceContextTextMapPropagator().extract({HEADER: header})
+    def sampled(above: Context | None, trace: str) -> bool:
+        return above.sampled if above and asks_parent else int(trace[16:], 16) < share * 2**64
+
+    return sampled
 
 
-def _header(one: Any) -> str:
-    context = one.get_span_context()
-    if not context.is_valid:
-        return ""
-    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0
 
 
-def _plain(about: Mapping[str, object]) -> dict[str, str | int | float | bool]:
+class _Recorded:
+    """Records one span while it is entered."""
+
+    __slots__ = ("_about", "_above", "_kind", "_name", "_span", "_token")
+    _token: Token[Context | None]
+
+    def __init__(self, name: str, above: Context | None, kind: str, about: Mapping[str, object]) -> None:
+        self._name, self._above, self._kind, self._about = name, above, kind, about
+
+    def __enter__(self) -> None:
+        self._span = one = _span(self._name, self._above, kind=self._kind, about=_plain(self._about))
+        self._token = _now.set(Context(one.trace, one.id, _sampler(self._above, one.trace)))
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        context = _now.get()
+        _now.reset(self._token)
+        if _queue is not None and context and context.sampled:
+            self._span.ended = time.time_ns()
+            self._span.failed = redact(f"{type(error).__name__}: {error}")[:1000] if error else ""
+            _queue.add(self._span)
+
+
+def _span(name: str, above: Context | None, **more: Any) -> Span:
+    trace, parent = (above.trace, above.span) if above else (secrets.token_hex(16), "")
+    return Span(trace, secrets.token_hex(8), parent, name, **more)
+
+
+def _inside(one: Span) -> Context:
+    return Context(one.trace, one.id, sampled=True)
+
+
+def _plain(about: Mapping[str, object]) -> dict[str, Attribute]:
     """Attributes by their full names; what is None is left out."""
     told = {f"rushes.{name}": value for name, value in about.items() if value is not None}
     return {name: value if isinstance(value, str | int | float | bool) else str(value) for name, value in told.items()}

@@ -22,7 +22,7 @@ from rushes.domain.errors import StoreAway, Throttled
 from rushes.domain.task import Failure, Finish, Lease
 from rushes.estimates.rates import RateHistory
 from rushes.library.work.worker_figures import WorkerFigures
-from rushes.metrics import FAMILIES, MOST, PROCESS, Registry
+from rushes.metrics import FAMILIES, MOST, PROCESS, Registry, text
 from rushes.surfaces.http.event_hub import MOST as WAITING
 from rushes.surfaces.http.event_hub import Message
 from rushes.worker.commands import Complete, Fail
@@ -90,14 +90,14 @@ def test_nothing_done_fires_while_work_waits_and_a_real_worker_ends_it(home: Pat
     WorkerFigures(registry)  # what a worker tells that has done nothing yet
     with serving(home, sources=tempfile.gettempdir()) as server:
         server.library.add([film])
-        idle = scrape(server, "\n".join(registry.lines()))
+        idle = scrape(server, text(registry.families()))
         assert fires("RushesNothingDone", idle, idle)
         with working(home) as worker:
             wait_for(lambda: "rushes_task_seconds_count" in read(worker["url"]), "the worker never did anything")
-            text = read(worker["url"])
-            assert not fires("RushesNothingDone", scrape(server, text), idle)
+            page = read(worker["url"])
+            assert not fires("RushesNothingDone", scrape(server, page), idle)
             assert read(worker["url"].replace("/metrics", "/healthz")) == "ok\n"
-            told = scraped(text)
+            told = scraped(page)
             assert sum(told["rushes_worker_slots"].values()) >= 1
             assert min(told["rushes_worker_memory_bytes"].values()) > 1_000_000
             with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -125,18 +125,18 @@ def working(home: Path) -> Iterator[dict[str, Any]]:
 def test_a_join_that_fails_again_and_again_fires(server: Serving) -> None:
     registry = Registry()
     figures = WorkerFigures(registry)
-    before = scraped("\n".join(registry.lines()))
+    before = scraped(text(registry.families()))
     for stage in ("develop", "develop", "develop", "transcript", "transcript"):
         figures.on_input(OutboxEntryWritten(Fail(lease(stage), BAD, 60.0)))
-    assert not fires("RushesJoinFails", scraped("\n".join(registry.lines())), before)
+    assert not fires("RushesJoinFails", scraped(text(registry.families())), before)
     figures.on_input(OutboxEntryWritten(Fail(lease("transcript"), BAD, None)))
-    now = scraped("\n".join(registry.lines()))
+    now = scraped(text(registry.families()))
     assert fires("RushesJoinFails", now, before)
     assert not fires("RushesJoinFails", now, now), "half an hour later it is over"
 
 
 def test_a_throttled_table_fires() -> None:
-    before = scraped("\n".join(PROCESS.lines()))
+    before = scraped(text(PROCESS.families()))
     service = Service("dynamodb", "http://127.0.0.1:9", "eu-west-1", "key", "secret", patience=0.1)
     refused = ClientError({"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {}}, "Query")
 
@@ -147,7 +147,7 @@ def test_a_throttled_table_fires() -> None:
     for _ in range(11):  # each asks at least once
         with pytest.raises(Throttled):
             service.ask("query")
-    now = scraped("\n".join(PROCESS.lines()))
+    now = scraped(text(PROCESS.families()))
     assert fires("RushesThrottled", now, before)
     assert not fires("RushesThrottled", now, now)
 
@@ -239,7 +239,7 @@ def test_labels_are_bounded_and_escaped() -> None:
     registry = Registry()
     for n in range(MOST + 50):
         registry.add("rushes_tasks_total", stage=f's"{n}\n', outcome="done")
-    lines = registry.lines()
+    lines = text(registry.families()).splitlines()
     assert len(lines) == 2 + MOST + 1
     assert sum(float(line.rpartition(" ")[2]) for line in lines[2:]) == MOST + 50
     assert r'stage="s\"0\n"' in "".join(lines)
@@ -250,7 +250,7 @@ def test_a_histogram_adds_up_and_an_adopted_result_took_no_time() -> None:
     figures = WorkerFigures(registry)
     for finish in (Finish("t", 1, seconds=0.2), Finish("t", 1, seconds=400.0), Finish("t", 1, adopted=True)):
         figures.on_input(OutboxEntryWritten(Complete(lease("develop"), finish)))
-    told = scraped("\n".join(registry.lines()))
+    told = scraped(text(registry.families()))
     buckets = {dict(k)["le"]: v for k, v in told["rushes_task_seconds_bucket"].items()}
     assert (buckets["0.1"], buckets["0.5"], buckets["300.0"], buckets["1800.0"], buckets["+Inf"]) == (0, 1, 1, 2, 2)
     assert [*told["rushes_task_seconds_sum"].values()] == [400.2]

@@ -11,6 +11,8 @@ import pytest
 from rushes import tracing
 from rushes.domain.task import trace_of, with_trace
 from rushes.library import JobRequest, Library
+from rushes.otlp.collector import TRACES
+from rushes.otlp.collector import collector as collector_of
 from tests.api.kit import PROGRAM, serving
 from tests.otlp_receiver import Collector, collecting
 
@@ -64,6 +66,7 @@ def test_the_traces_of_one_film_form_one_tree_from_upload_to_search(
     assert inside <= {span.id for span in tasks}
     asked = {span.id for span in spans if span.about.get("rushes.path") == "/api/v1/search"}
     assert [span for span in spans if span.parent in asked], "the search is seen from inside"
+    assert {("serve", "rushes.http.requests.total"), ("worker", "rushes.tasks.total")} <= collector.figures
 
 
 def work_once(home: Path) -> None:
@@ -106,10 +109,12 @@ def test_off_nothing_of_it_is_imported_and_no_task_carries_a_trace(home: Path, f
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"}, True),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "true"}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, False),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://c:4318/v1/metrics"}, False),
     ],
 )
 def test_the_usual_variables_decide(env: dict[str, str], wanted: bool) -> None:
-    assert tracing.wanted(env) is wanted
+    assert (collector_of(TRACES, env) is not None) is wanted
 
 
 def test_a_trace_is_no_part_of_the_question() -> None:

@@ -6,7 +6,7 @@ import psutil
 
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import LeaseStatus
-from rushes.metrics import PROCESS, Registry
+from rushes.metrics import PROCESS, Family, Registry
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import State
 from rushes.worker.inputs import Claimed, Hinted, Input, OutboxEntryWritten, RenewalReply, StoreUnavailable, Swept
@@ -55,13 +55,13 @@ class WorkerFigures:
             case GiveBack():
                 count("rushes_tasks_total", stage=stage, outcome="given_back")
 
-    def text(self, state: State) -> str:
+    def families(self, state: State) -> list[Family]:
         """Everything, with slots and memory as they are now."""
         busy = sum(not held.settled for held in list(state.held.values()))
         self._registry.set("rushes_worker_slots", busy, state="busy")
         self._registry.set("rushes_worker_slots", max(0, state.limits.slots - busy), state="free")
         self._registry.set("rushes_worker_memory_bytes", _memory())
-        return "".join(f"{line}\n" for line in self._registry.lines())
+        return self._registry.families()
 
 
 def _memory() -> int:

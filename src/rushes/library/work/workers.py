@@ -19,6 +19,8 @@ from rushes.library.work.metrics_endpoint import serve_metrics
 from rushes.library.work.retention import Retention
 from rushes.library.work.task_spans import TaskSpans
 from rushes.library.work.worker_figures import WorkerFigures
+from rushes.metrics import Family, text
+from rushes.otlp.figures import sending_figures
 from rushes.plan.planner import JobSpec
 from rushes.settings import REMOTE
 from rushes.wiring import check_stores
@@ -190,14 +192,17 @@ class HomeWorker(_Worker):
 
     def serving_metrics(self, host: str, port: int) -> AbstractContextManager[int]:
         """Answer at /healthz and /metrics meanwhile; gives the port. Raises Refused: it is taken."""
-        return serve_metrics(host, port, lambda: self._figures.text(self.shell.state))
+        return serve_metrics(host, port, lambda: text(self._told()))
 
     def run(self, on_stop: OnStop = lambda _signal: None) -> int:
         """Work until a signal comes or, if so asked, nothing is left; the exit code."""
-        with self.listening(on_stop):
+        with sending_figures("worker", self._told), self.listening(on_stop):
             self.shell.run()
         self._retention.close()
         return 128 + self.signal if self.signal else 0
+
+    def _told(self) -> list[Family]:
+        return self._figures.families(self.shell.state)
 
     def _missing_models(self) -> tuple[str, ...]:
         return missing_models(self.home, JobRequest())

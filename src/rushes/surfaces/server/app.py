@@ -20,6 +20,7 @@ from rushes.library.idempotency import forget_requests
 from rushes.library.path_watcher import PathWatcher
 from rushes.library.webhook import Webhook
 from rushes.library.work.fleet_figures import FleetWatch
+from rushes.otlp.figures import sending_figures
 from rushes.surfaces.api import (
     artifacts,
     clips,
@@ -125,7 +126,8 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     paths.start()
     watches = [asyncio.create_task(_watch_schema(library)), asyncio.create_task(_watch_bucket(library))]
     try:
-        yield
+        with sending_figures("serve", lambda: metrics.server_figures(app.state)):
+            yield
     finally:
         for watch in watches:
             watch.cancel()
