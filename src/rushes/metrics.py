@@ -4,7 +4,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 FAMILIES: Mapping[str, tuple[str, str]] = {  # what a process counts itself; each name says what it counts
     "rushes_tasks_total": ("counter", "attempts that this worker ended, by stage and outcome"),
@@ -53,6 +53,11 @@ class Histogram:
         self.buckets[bisect_left(BOUNDS, value)] += 1
         self.total += value
 
+    def plus(self, other: "Histogram") -> "Histogram":
+        """Both together."""
+        counts = [a + b for a, b in zip(self.buckets, other.buckets, strict=True)]
+        return Histogram(counts, self.total + other.total)
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -85,6 +90,19 @@ class Family:
 def text(families: Iterable[Family]) -> str:
     """Everything as Prometheus reads it."""
     return "".join(f"{line}\n" for family in families for line in family.lines())
+
+
+def merged(families: Iterable[Family]) -> list[Family]:
+    """Those of one name as one: what a server counts, and what its process counts beside it, is added up."""
+    found: dict[str, Family] = {}
+    for one in families:
+        known = found.get(one.name, Family(one.name, one.kind, one.help))
+        values = {key: known.values.get(key, 0.0) + one.values.get(key, 0.0) for key in (*known.values, *one.values)}
+        histograms = dict(known.histograms)
+        for key, more in one.histograms.items():
+            histograms[key] = histograms.get(key, Histogram()).plus(more)
+        found[one.name] = replace(known, values=values, histograms=histograms)
+    return list(found.values())
 
 
 class Registry:

@@ -22,8 +22,9 @@ from rushes.library.job_events import (
     watch,
 )
 from rushes.library.queues import QueuedJob, Queues
-from rushes.metrics import PROCESS
+from rushes.metrics import PROCESS, text
 from tests.api.kit import WORKER, begin, enter, submit
+from tests.promql import scraped
 
 OUTPUT, LEASE = WorkEventType.OUTPUT_DATA, 600
 BROKEN = Failure("BadMedia", "it is broken", "", "never works")
@@ -95,8 +96,7 @@ def test_whoever_reads_too_slowly_is_told_what_is_gone_and_counted(queues: Queue
 
 
 def _overflows() -> float:
-    lines = [line for line in PROCESS.lines() if line.startswith("rushes_channels_overflow_total ")]
-    return float(lines[0].split()[1]) if lines else 0.0
+    return sum(scraped(text(PROCESS.families())).get("rushes_channels_overflow_total", {}).values())
 
 
 def test_what_a_worker_left_out_is_no_gap(queues: Queues) -> None:

@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from rushes import tracing
-from rushes.metrics import PROCESS, Family, Registry, labels, text
+from rushes.metrics import PROCESS, Family, Registry, labels, merged, text
 from rushes.otlp.collector import METRICS, TRACES, Collector, collector, resource
 from rushes.otlp.messages import dotted, metrics_message
 from rushes.otlp.span import Span
@@ -16,6 +16,7 @@ from rushes.otlp.span_queue import SpanQueue
 from rushes.tracing import Context, context_of, sampler
 from tests.otlp_receiver import Collector as Receiver
 from tests.otlp_receiver import collecting
+from tests.promql import scraped
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -37,7 +38,7 @@ def spans(n: int) -> list[Span]:
 
 
 def dropped() -> float:
-    return sum(sum(f.values.values()) for f in PROCESS.families() if f.name == "rushes_spans_dropped_total")
+    return sum(scraped(text(PROCESS.families())).get("rushes_spans_dropped_total", {}).values())
 
 
 def test_spans_wait_for_a_collector_that_is_busy_and_come_once(receiver: Receiver) -> None:
@@ -107,6 +108,18 @@ def test_figures_are_the_same_for_prometheus_and_for_a_collector() -> None:
     )
     lines = text(registry.families()).splitlines()
     assert 'rushes_task_seconds_bucket{stage="a\\"b",le="+Inf"} 3' in lines
+
+
+def test_what_a_server_and_its_process_both_count_is_one_family() -> None:
+    one, other = Registry(), Registry()
+    for registry, seconds in ((one, 0.2), (other, 400.0)):
+        registry.add("rushes_tasks_total", stage="probe")
+        registry.observe("rushes_task_seconds", seconds)
+    other.add("rushes_tasks_total", stage="shots")
+    lines = text(merged([*one.families(), *other.families()])).splitlines()
+    assert {'rushes_tasks_total{stage="probe"} 2', 'rushes_tasks_total{stage="shots"} 1'} <= set(lines)
+    assert {"rushes_task_seconds_count 2", "rushes_task_seconds_sum 400.2"} <= set(lines)
+    assert len({line for line in lines if line.startswith("# TYPE")}) == len([x for x in lines if "# TYPE" in x]) == 2
 
 
 def test_help_and_labels_are_escaped() -> None:

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse
 from rushes.domain.errors import RushesError
 from rushes.library import Library
 from rushes.library.work.fleet_figures import MOST_DEAD, MOST_JOBS, FleetFigures, FleetWatch
-from rushes.metrics import PROCESS, Family, labels, text
+from rushes.metrics import PROCESS, Family, labels, merged, text
 
 router = APIRouter(tags=["health"])
 
@@ -24,7 +24,7 @@ def metrics(request: Request) -> str:
 def server_figures(state: Any) -> list[Family]:
     """Everything that the application with this state tells."""
     library: Library = state.library
-    told = [*state.access.metrics.families(), *PROCESS.families(), _up(library)]
+    told = [*merged([*state.access.metrics.families(), *PROCESS.families()]), _up(library)]
     told.append(_gauge("rushes_streams_active", "open event streams", state.hub.streams))
     with suppress(RushesError):
         told += [*_fleet(state.fleet_watch.figures()), *_conversions(state.fleet_watch)]
