@@ -144,9 +144,9 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
         Refused: the request is invalid.
     """
     stages = _stages(home, wanted)
-    _check_language(wanted.language)
     seconds, size = _chunk(home, wanted)
     options = _options(home, wanted, stages)
+    _check_language(wanted.language or str(options.get("transcribe", {}).get("language", "")))
     return JobSpec(
         owner=home.owner,
         source=home.seen_by(below(source, home.originals)),

@@ -2,7 +2,7 @@
 
 import threading
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import Refused, RushesError
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest
 from rushes.library.paths import Paths
@@ -38,12 +38,21 @@ class PathWatcher:
         records = {(record.id, record.version): record for record in self._paths.all()}
         kept = {key: watcher for key, watcher in self._watchers.items() if key in records}
         self._watchers = kept | {key: self._watcher(records[key]) for key in records if key not in kept}
+        refused: RushesError | None = None
         for watcher in self._watchers.values():
-            for added in watcher.scan():
-                if added.created or added.error:
-                    log.info("%s: %s", added.path, added.error or "added")
+            try:
+                self._look_at(watcher)
+            except Refused as e:  # what is asked there is not possible any more; other places are looked at
+                refused = e
             if self._over.is_set():
                 return
+        if refused:
+            raise refused
+
+    def _look_at(self, watcher: PlaceWatcher) -> None:
+        for added in watcher.scan():
+            if added.created or added.error:
+                log.info("%s: %s", added.path, added.error or "added")
 
     def _watcher(self, record: Record) -> PlaceWatcher:
         place, doc = str(record.doc["path"]), record.doc

@@ -240,19 +240,20 @@ def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("type", "model", "hint"),
+    ("type", "config", "hint"),
     [
-        ("object_detection", "yolov99.pt", "yolov8n.pt"),
-        ("transcription", "huge", "tiny"),
-        ("transcription", "medium", "rushes models pull Systran/faster-whisper-medium"),
+        ("object_detection", {"model_name": "yolov99.pt"}, "yolov8n.pt"),
+        ("transcription", {"model_name": "huge"}, "tiny"),
+        ("transcription", {"model_name": "medium"}, "rushes models pull Systran/faster-whisper-medium"),
+        ("transcription", {"language": "xx"}, "Use a code such as en"),
     ],
 )
-def test_an_unknown_model_is_refused(bench: Bench, type: str, model: str, hint: str) -> None:
-    """ML Service OpenAPI, model_name: a model that nobody has is a bad request, which says what to do.
+def test_what_cannot_be_had_is_refused(bench: Bench, type: str, config: dict[str, str], hint: str) -> None:
+    """ML Service OpenAPI, model_name and language: what nobody has is a bad request, which says what to do.
 
-    Where: surfaces/api/documents/eioku_config.py, engines/models/speech.py
+    Where: jobs/intake.py, engines/models/speech.py
     """
-    asked = {"path": str(bench.folder), "config": {type: {"model_name": model}}}
+    asked = {"path": str(bench.folder), "config": {type: config}}
     assert hint in bench.server.post("/paths", asked, 400)["hint"]
 
 
