@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 import redis
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rushes.domain.errors import ModelMissing
@@ -94,11 +94,14 @@ MOVES = {
     "COMPLETE": ("RUNNING", "COMPLETED"),
     "FAIL": ("RUNNING", "FAILED"),
 }
+RECORDED = {"COMPLETE": "done", "FAIL": "dead", "cancel": "cancelled", "retry": "revived"}  # a start: started_at
 BY_API = {"cancel": ({"PENDING", "RUNNING"}, "CANCELLED"), "retry": ({"FAILED", "CANCELLED"}, "PENDING")}
 
 
 @few
 @given(moves=st.lists(st.sampled_from([*MOVES, *BY_API]), min_size=3, max_size=8), stage=AFTER_DEVELOP)
+@example(moves=["RUN", "FAIL", "retry", "RUN", "COMPLETE", "cancel", "retry"], stage="objects")
+@example(moves=["cancel", "RUN", "retry", "RUN", "cancel", "COMPLETE"], stage="places")
 def test_property_03_only_the_moves_of_the_lifecycle_happen(bench: Bench, moves: list[str], stage: str) -> None:
     """Property 3: a task moves only along its lifecycle, every other move is refused, and each leaves its time.
 
@@ -108,6 +111,7 @@ def test_property_03_only_the_moves_of_the_lifecycle_happen(bench: Bench, moves:
     task, state, ledger = f"{job.id}.{stage}", "PENDING", bench.home.ledger
     lease = None
     for move in moves:
+        before, last = state, ledger.events(job.id)[-1].number
         if move in BY_API:
             allowed, after = BY_API[move]
             bench.server.post(f"/tasks/{task}/{move}", status=200 if state in allowed else 400)
@@ -120,7 +124,8 @@ def test_property_03_only_the_moves_of_the_lifecycle_happen(bench: Bench, moves:
             verdict = _end(ledger, worker, lease, move)
             assert state == "RUNNING" or verdict in (Verdict.CANCELLED, Verdict.LOST, Verdict.OK)
             state = MOVES[move][1] if state == "RUNNING" else state
-        told = bench.task(task)
+        told, events = bench.task(task), ledger.events(job.id, last)
+        assert (RECORDED.get(move) in [event.type for event in events if event.at]) is (before != state != "RUNNING")
         assert told["status"] == state
         assert told["created_at"]
         assert bool(told["completed_at"]) == (state == "COMPLETED")

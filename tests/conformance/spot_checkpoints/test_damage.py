@@ -108,6 +108,9 @@ def test_a_changed_film_is_new_work(videos: Videos) -> None:
     film.write_bytes(film.read_bytes() + b"\0\0\0\x08free")
     videos.rushes("add", "meeting.mp4")
     assert len(set(videos.column("SELECT source_fingerprint FROM files")) - before) == 1
+    (new,) = videos.rows("SELECT file_id, status, done_chunks FROM files ORDER BY discovered_at DESC LIMIT 1")
+    assert (new["status"], new["done_chunks"]) == ("pending", 0), "nothing of the old film counts"
+    assert videos.column(f"SELECT DISTINCT status FROM chunks WHERE file_id = '{new['file_id']}'") == ["pending"]
 
 
 def test_another_language_is_another_plan(videos: Videos, done: Videos, killed: Videos) -> None:

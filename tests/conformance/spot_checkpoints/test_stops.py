@@ -33,6 +33,9 @@ def test_a_chunk_without_time_to_finish_is_abandoned(noticed: Videos) -> None:
 def test_nothing_is_leased_after_a_stop(noticed: Videos) -> None:
     """3.2: a draining worker leases no new chunks; what was not begun is pending."""
     assert noticed.column("SELECT count(*) FROM chunks WHERE lease_owner IS NOT NULL") == [0]
+    (told,) = noticed.column("SELECT min(shutdown_requested_at) FROM jobs")
+    assert noticed.column(f"SELECT count(*) > 0 FROM attempts WHERE started_at <= '{told}'") == [1]
+    assert noticed.column(f"SELECT count(*) FROM attempts WHERE started_at > '{told}'") == [0]
     assert noticed.column("SELECT count(*) FROM files WHERE status != 'done'") != [0]
 
 
