@@ -1,10 +1,14 @@
 """What was learnt of stages, asked for once in a while by all who estimate in one process."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from rushes.estimates.cost import CostModel
+if TYPE_CHECKING:
+    from rushes.estimates.cost import CostModel
 
 SECONDS = 60.0  # that an answer is believed
 MOST = 50  # answers that are kept

@@ -14,7 +14,6 @@ from rushes.domain.job import FINAL, TRIAL, Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import NOW, Worker
-from rushes.estimates.learnt import LearntModels
 from rushes.home import Home, machine
 from rushes.index.port import Video
 from rushes.jobs import control
@@ -25,6 +24,7 @@ from rushes.library.created_range import ANY_TIME, CreatedRange
 from rushes.library.names import pick_one
 
 if TYPE_CHECKING:
+    from rushes.estimates.learnt import LearntModels
     from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
     from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, busy_seconds
     from rushes.jobs.stage_rates import StageRates

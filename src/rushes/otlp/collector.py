@@ -1,8 +1,7 @@
 """A collector, as OTEL_* name it: where it is, how it is asked, and who is said to send."""
 
-import gzip
 import os
-import socket
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +37,8 @@ class Collector:
 
     def send(self, message: bytes) -> bool:
         """Whether it is over with this message: it was taken, or will never be; else try again later."""
-        import urllib.error  # noqa: PLC0415 - only for those who send
+        import gzip  # noqa: PLC0415 - only for those who send
+        import urllib.error  # noqa: PLC0415
         import urllib.request  # noqa: PLC0415
 
         headers = {"Content-Type": TYPE, "User-Agent": "rushes", **self.headers}
@@ -105,7 +105,7 @@ def resource(process: str, env: Environment = ENVIRON) -> dict[str, str]:
     """Who sends: one process of one service on one machine."""
     from importlib.metadata import version  # noqa: PLC0415 - only for those who send
 
-    host = socket.gethostname()
+    host = platform.node()
     named = {"service.name": f"rushes {process}".strip(), "service.version": version("rushes"), "host.name": host,
              "service.instance.id": f"{host}:{os.getpid()}"}  # fmt: skip
     named |= _pairs(env.get("OTEL_RESOURCE_ATTRIBUTES", ""))

@@ -17,7 +17,8 @@ from rushes.library import Library
 HEAVY = ("numpy", "av", "onnxruntime", "psycopg", "boto3", "fastapi", "faster_whisper", "ctranslate2", "simplejpeg")
 OPENING = ("rushes.library", "rushes.home", "sqlite3")  # needs a home
 WORKING = ("rushes.worker.shell", "rushes.library.work.run", "rushes.wiring.workers", "rushes.engines.local",
-           "multiprocessing", "psutil", "ssl", "http.client", "importlib.metadata")  # fmt: skip
+           "multiprocessing", "psutil", "ssl", "socket", "http.client", "importlib.metadata",
+           "rushes.estimates.cost", "rushes.annotations.sidecars", "statistics")  # fmt: skip
 SEARCHING = ("rushes.index.search", "rushes.index.grammar", "rushes.exports.hits")
 CLEARING = ("rushes.library.work.retention", "rushes.jobs.maintenance.restore")
 COMMANDS = {
