@@ -34,12 +34,16 @@ def timestamp(seconds: float) -> str:
 class JsonLines(logging.Formatter):
     """One JSON object a line: time, level, service, message and what the record is about."""
 
+    def __init__(self, process: str = "") -> None:
+        super().__init__()
+        self._service = f"rushes {process}".strip()
+
     def format(self, record: logging.LogRecord) -> str:
         """ISO 8601 time, then the fields that are set; a traceback only on errors."""
         doc: dict[str, Any] = {
             "time": timestamp(record.created),
             "level": record.levelname.lower(),
-            "service": "rushes",
+            "service": self._service,
             "message": redact(record.getMessage()),
         }
         if request := request_id.get():
@@ -100,10 +104,10 @@ def shorten_log(file: Path, most: int = LOG_BYTES) -> None:
             os.truncate(file, 0)
 
 
-def log_to(to: TextIO | logging.Handler | None = None, level: str = "warning") -> None:
-    """Send structured logs to a stream (stderr unless told) or a handler."""
+def log_to(to: TextIO | logging.Handler | None = None, level: str = "warning", process: str = "") -> None:
+    """Send structured logs of a process to a stream (stderr unless told) or a handler."""
     handler = to if isinstance(to, logging.Handler) else logging.StreamHandler(to or sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines(process))
     for logger in _loggers():
         logger.handlers[:] = [handler]
         logger.propagate = False

@@ -17,7 +17,7 @@ def main(told: str, folder: str, asks: str, answers: str) -> None:
     given = SlotSettings.from_json(told)
     layers = confine(given.confinement, Path(folder))
     scratch = Path("/proc/self/cwd") if layers.get("user") == ON else Path(folder)  # another user cannot enter the home
-    log_to(level=given.log_level)
+    log_to(level=given.log_level, process="slot")
 
     from rushes.engines.models.store import ModelStore  # these start threads, and parse what others have written
     from rushes.engines.remote import LARGE_BATCH, RemoteEngine

@@ -18,7 +18,7 @@ def main(told: str, folder: str, line: str) -> None:
     given = SlotSettings.from_json(told)
     layers = confine(given.confinement, Path(folder))
     scratch = Path("/proc/self/cwd") if layers.get("user") == ON else Path(folder)
-    log_to(level=given.log_level)
+    log_to(level=given.log_level, process="slot")
 
     from rushes.domain.video import Fingerprint  # these parse what others have written
     from rushes.engines.remote import RemoteEngine

@@ -1,6 +1,10 @@
 """Redis: queues, job ids, payloads, and which worker takes what."""
 
 import json
+import os
+import subprocess
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +13,10 @@ from rushes.domain.task_types import TASK_TYPES
 from rushes.jobs.control import Reconciler
 from rushes.library import Library
 from rushes.settings import load
+from rushes.telemetry import log
+from tests.api.kit import PROGRAM
 from tests.conformance.eioku.conftest import Bench
+from tests.log_lines import logged
 
 
 @pytest.mark.parametrize("type", TASK_TYPES)
@@ -116,3 +123,37 @@ def test_defaults_are_those_of_the_document(bench: Bench, setting: str, value: i
     plain = bench.folder / "no settings"
     plain.mkdir(exist_ok=True)
     assert getattr(load(plain, {}).settings, setting) == value
+
+
+def test_logs_are_structured(tmp_path: Path) -> None:
+    """Error Logging: time (ISO 8601), level, service, job for traceability, the message of an error.
+
+    Where: telemetry.py
+    """
+    (tmp_path / "broken.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(5000))
+    command = [*PROGRAM, "--home", str(tmp_path / "home")]
+    (tmp_path / "home").mkdir()
+    subprocess.run([*command, "add", "broken.mp4"], check=True, cwd=tmp_path, capture_output=True)
+    env = {**os.environ, "LOG_LEVEL": "INFO"}
+    worker = subprocess.run([*command, "worker", "--until-idle"], check=False, env=env, capture_output=True)
+    lines = [json.loads(line) for line in worker.stderr.splitlines()]
+    assert all(datetime.fromisoformat(line["time"]).utcoffset() == timedelta(0) for line in lines)
+    assert {line["service"] for line in lines} == {"rushes worker"}
+    (failed,) = [line for line in lines if line["level"] == "warning"]
+    assert failed["task"] == f"{failed['job']}.probe"
+    assert "broken.mp4 cannot be read" in failed["message"]
+
+
+def test_errors_have_a_stack_trace() -> None:
+    """Error Logging: the stack trace of an error.
+
+    Where: telemetry.py
+    """
+    with logged() as lines:
+        try:
+            int("seven")
+        except ValueError:
+            log.exception("the task failed", extra={"job": "job_x"})
+    (line,) = lines.all()
+    assert (line["level"], line["job"]) == ("error", "job_x")
+    assert "ValueError: invalid literal" in line["traceback"]

@@ -157,7 +157,7 @@ def open_library(
     to = None if logs_to_stderr or session.verbose else _log_file(library.folder / "logs")
     if to:
         session.closing.callback(to.close)
-    log_to(to, level)
+    log_to(to, level, _process())
     session.closing.callback(stop_logging)
     return library
 

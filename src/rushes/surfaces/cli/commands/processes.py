@@ -237,7 +237,7 @@ def ml(session: Session, host: str, port: int, insecure: bool) -> int:
         from rushes.surfaces.ml.app import create  # noqa: PLC0415
         from rushes.surfaces.server.process import Server  # noqa: PLC0415
     settings = load().settings
-    log_to(level=settings.log_level)
+    log_to(level=settings.log_level, process="ml")
     if not (insecure or settings.inference_token or is_loopback(host)):
         raise NotAllowed(f"everybody who reaches {host} could ask", "Set RUSHES_INFERENCE_TOKEN, or use --insecure.")
     port = port or _free_port(host)
