@@ -32,16 +32,19 @@ from rushes.media.originals import LocalOriginal
 from rushes.records.port import Record, Records, all_records
 from rushes.settings import (
     LOCAL,
+    PICTURES,
     REMOTE,
     STUB,
     Loaded,
     Settings,
     inference_of,
     models_folder,
+    own_model,
     own_models,
     uses_stub,
 )
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
+from rushes.telemetry import log
 from rushes.tracing import traced
 from rushes.transport.port import Describe, Transport
 
@@ -205,12 +208,28 @@ class Home:
     @cached_property
     def semantic(self) -> SemanticIndex:
         """Search by meaning, with the engine of the settings."""
-        from rushes.index.search.semantic import MODEL, open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+        from rushes.index.search.pictures import BothSearches  # noqa: PLC0415 - numpy is loaded when it is needed
+        from rushes.index.search.semantic import MODEL, open_semantic  # noqa: PLC0415
 
-        made_up = inference_of(self.settings, SEARCH)[0] == STUB
-        return open_semantic(
-            self.stores.engine(SEARCH), STUB if made_up else self.models.known[MODEL].name, self.folder
-        )
+        engine, made_up = self.stores.engine(SEARCH), inference_of(self.settings, SEARCH)[0] == STUB
+        sentences = open_semantic(engine, STUB if made_up else self.models.known[MODEL].name, self.folder)
+        pictures = self._pictures(engine, made_up=made_up)
+        return BothSearches(sentences, pictures) if pictures else sentences
+
+    def _pictures(self, engine: Any, *, made_up: bool) -> SemanticIndex | None:
+        """Search by what is seen; None without a pair of nets for it."""
+        from rushes.engines.models.pictures import describe_pair  # noqa: PLC0415
+        from rushes.index.search.pictures import PictureSearch  # noqa: PLC0415
+
+        if not (pair := own_model(self.settings, PICTURES, self.settings.profile)):
+            return None
+        try:
+            folder = self.models.find(pair)
+            least, model = describe_pair(folder).least, self.models.name_of(folder)
+        except RushesError as e:
+            log.warning("pictures are not searched: %s", e)
+            return None
+        return PictureSearch(engine, STUB if made_up else model, least)
 
     @cached_property
     def follower(self) -> Follower:
@@ -228,6 +247,12 @@ class Home:
         from rushes.stages.registry import load_stages, specs_of  # noqa: PLC0415 - stages import their media libraries
 
         return specs_of(load_stages(lambda stage: inference_of(self.settings, stage)[0] != LOCAL))
+
+    @property
+    def offered_specs(self) -> Mapping[str, StageSpec]:
+        """Stages that recipes here have: pictures are embedded only by a model that is configured."""
+        has_pair = any(capability == PICTURES for capability, _ in own_models(self.settings))
+        return {name: spec for name, spec in self.specs.items() if name != PICTURES or has_pair}
 
     @cached_property
     def models(self) -> ModelStore:

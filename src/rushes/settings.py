@@ -118,6 +118,10 @@ class Settings:
     faces_model: str = _field("a folder with yunet.onnx and sface.onnx to use instead", "")
     places_model: str = _field("a folder with model.onnx and its list of names (Places365) to use instead", "")
     depth_model: str = _field("a folder with a depth model in ONNX format (MiDaS, Depth Anything) to use instead", "")
+    pictures_model: str = _field(
+        "a folder with image.onnx, text.onnx and tokenizer.json (a CLIP): ~ in a search also looks at pictures",
+        "",
+    )
     inference: str = _field(
         "where models run: local, http (see inference_url), an address, sagemaker:ENDPOINT (asynchronous), "
         "or stub (made-up answers, for trials); "
@@ -257,7 +261,8 @@ def models_folder(settings: Settings) -> Path:
     return local_path(settings.models) if settings.models else Path(platformdirs.user_cache_dir("rushes")) / "models"
 
 
-MODEL_SETTINGS = ("speech", "text", "objects", "faces", "places", "depth")
+PICTURES = "pictures"  # the capability, and the stage, of a pair that compares pictures with texts
+MODEL_SETTINGS = ("speech", "text", "objects", "faces", "places", "depth", PICTURES)
 
 
 _BY_PROFILE = re.compile(rf"(?:{'|'.join(_PROFILES)})=\S+")

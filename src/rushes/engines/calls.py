@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rushes.domain.errors import ModelMissing, NotFound, OtherModel, Refused
 from rushes.domain.keys import JSON
 from rushes.engines.models.languages import is_supported, whisper_code
@@ -15,6 +18,7 @@ _LONGEST_SOUND = 30 * 60 * RATE  # samples: voice detection is given ten minutes
 _LARGEST_SIDE = 8192
 _MOST_TEXTS = 5000
 _PURPOSES = {"hear": "speech", "read": "text", "depth": "depth", "embed": "sentences"}  # detect: what is said
+_OF_PICTURES = ("pictures", "captions")  # what the two nets of a pair are asked for
 Said = tuple[dict[str, JSON], Sequence[bytes]]  # a document and its parts
 Ask = Callable[[], Said]
 Number = TypeVar("Number", int, float)
@@ -59,6 +63,7 @@ def _model_of(capability: str, call: JSON, models: Mapping[str, LoadedModel] | N
     if (wanted := call.get("revision", REVISION)) != REVISION:
         raise OtherModel(f"revision {str(wanted)[:20]} of the answers was asked for, and this is revision {REVISION}")
     model, purpose = str(call.get("model", "")), _PURPOSES.get(capability, call.get("what"))
+    purpose = "pictures" if capability == "embed" and call.get("what") in _OF_PICTURES else purpose
     if models is None or "model" not in call:
         return model
     if (known := models.get(model)) and known.capability == purpose:
@@ -92,7 +97,11 @@ def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes
         case "depth", None:
             return _depth(engine, call, _all(pictures))
         case "embed", None:
-            return _embed(engine, call)
+            return _embed(engine.embed, str(call["model"]), _texts(call))
+        case "embed", "captions":
+            return _embed(engine.embed_captions, str(call["model"]), _texts(call))
+        case "embed", "pictures":
+            return _embed(engine.embed_pictures, str(call["model"]), _all(pictures))
     raise NotFound(f"there is no call {capability!r}")
 
 
@@ -123,13 +132,16 @@ def _depth(engine: Engine, call: JSON, pictures: Pictures) -> Ask:
     return ask
 
 
-def _embed(engine: Engine, call: JSON) -> Ask:
-    model, texts = str(call["model"]), [str(text) for text in call["texts"]]
+def _texts(call: JSON) -> list[str]:
+    texts = [str(text) for text in call["texts"]]
     if not 0 < len(texts) <= _MOST_TEXTS:
         raise ValueError(f"between 1 and {_MOST_TEXTS} texts")
+    return texts
 
+
+def _embed(embed: Callable[[str, Any], NDArray[np.float32]], model: str, given: Sequence[object]) -> Ask:
     def ask() -> Said:
-        rows = engine.embed(model, texts)
+        rows = embed(model, given)
         return {"shape": list(rows.shape)}, [pack_floats(rows)]
 
     return ask

@@ -85,6 +85,15 @@ class LocalEngine:
         """One embedding of length one for each sentence."""
         return self._run("nets.sentences", "MiniLm", model, "embed", texts)  # type: ignore[no-any-return]
 
+    def embed_pictures(self, model: str, pictures: Pictures) -> NDArray[np.float32]:
+        """One embedding of length one for each picture."""
+        return _rows(self._each("nets.picture_text", "PictureText", model, "embed_picture", pictures))
+
+    def embed_captions(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One embedding of length one for each text, near those of the pictures that show it."""
+        with self._loaded("nets.picture_text", "PictureText", model) as net:
+            return _rows([net.embed_text(text) for text in texts])
+
     def unload(self) -> None:
         """Unload every model; the next call loads it again."""
         with self._lock:
@@ -145,6 +154,10 @@ class LocalEngine:
         code = _imported(room)
         self.loading += time.monotonic() - begun
         return code
+
+
+def _rows(rows: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
 def _imported(room: str) -> ModuleType:

@@ -136,6 +136,12 @@ class Engine(SpeechEngine, Protocol):
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding of length one for each sentence."""
 
+    def embed_pictures(self, model: str, pictures: Pictures) -> NDArray[np.float32]:
+        """One embedding of length one for each picture."""
+
+    def embed_captions(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One embedding of length one for each text, near those of the pictures that show it."""
+
 
 class AsynchronousEngine(Protocol):
     """An engine that is asked in one attempt of a task and answers in a later one; calls as `wire` packs them."""

@@ -83,7 +83,19 @@ class RemoteEngine:
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding of length one for each sentence."""
-        doc, (rows,) = self._ask("embed", {"model": model, "texts": list(texts)})
+        return self._embed({"model": model, "texts": list(texts)})
+
+    def embed_pictures(self, model: str, pictures: Pictures) -> NDArray[np.float32]:
+        """One embedding of length one for each picture."""
+        shapes, parts = pack_pictures(pictures)
+        return self._embed({"what": "pictures", "model": model, "shapes": shapes}, parts)
+
+    def embed_captions(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One embedding of length one for each text, near those of the pictures that show it."""
+        return self._embed({"what": "captions", "model": model, "texts": list(texts)})
+
+    def _embed(self, call: JSON, parts: Sequence[bytes] = ()) -> NDArray[np.float32]:
+        doc, (rows,) = self._ask("embed", call, parts)
         return unpack_floats(rows, doc["shape"])
 
     def _look(self, capability: str, pictures: Pictures, **call: Any) -> list[JSON]:

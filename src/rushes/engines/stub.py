@@ -74,6 +74,14 @@ class StubEngine:
         rows = np.array([np.bincount(w, minlength=64) for w in words], np.float32).reshape(-1, 64)
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
+    def embed_pictures(self, model: str, pictures: Pictures) -> NDArray[np.float32]:
+        """Those of the words of the pictures."""
+        return self.embed(model, [" ".join(_words_in(picture)) for picture in map(pixels, pictures)])
+
+    def embed_captions(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Bag-of-words vectors."""
+        return self.embed(model, texts)
+
     def _word(self, pcm: Pcm, at: int) -> port.Word:
         sound = np.round(pcm[at : at + _WORD_SAMPLES] * 128).astype(np.int8).tobytes()
         return port.Word(" " + _WORDS[zlib.crc32(sound) % len(_WORDS)], at, at + _WORD_SAMPLES, 0.9)

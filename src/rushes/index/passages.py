@@ -13,6 +13,7 @@ from itertools import islice
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span, to_us
+from rushes.index.query import PICTURE
 from rushes.index.tokenizer import Token, safe, tokens
 
 VERSION = 2  # other passages for the same observations: the index is built again
@@ -47,10 +48,19 @@ class Passage:
 
 def passages(lines: Sequence[Observation]) -> Iterator[Passage]:
     """The passages of a video's observations of one kind, given in order of time; what has no words is none."""
+    if lines and lines[0].kind == PICTURE:
+        yield from (_of_picture(line) for line in lines if "embedding" in line.extra)
+        return
     for group in _groups([_safe(line) for line in lines if not is_unknown(line)]):
         found = [said for line in group if (said := _said(line)).own]
         for n, said in enumerate(found):
             yield _passage(said, _ahead(found, n), group[-1].span.end_us)
+
+
+def _of_picture(line: Observation) -> Passage:
+    """What a frame shows, as its embedding with the model that made it: it has no words."""
+    text = f"{line.extra.get('model', '')} {line.extra['embedding']}"
+    return _passage(_Said(replace(line, text=safe(text), words=()), (), ()), (), line.span.end_us)
 
 
 def is_unknown(line: Observation) -> bool:

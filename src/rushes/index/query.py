@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 
 FIELDS = {"say": "speech", "text": "text", "object": "object", "person": "person", "place": "place", "entity": "entity",
-          "shot": "shot", "name": "name"}  # fmt: skip
+          "shot": "shot", "picture": "picture", "name": "name"}  # fmt: skip
 KINDS = {**{kind: kind for kind in FIELDS.values()}, **FIELDS, "face": "person"}
 ENTITY = "entity"  # a part of a text that is a hit itself: found only where it is asked for
 NAME = "name"  # of a video: a passage as long as the video
 SHOT = "shot"  # a stretch without a cut: found only where it is asked for, because it has no words of its own
+PICTURE = "picture"  # what a frame shows: found by a sentence alone, because it has no words at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +18,14 @@ class Term:
     words: tuple[str, ...]
     prefix: bool = False
     kinds: tuple[str, ...] = ()  # none: any kind but those of `without`
-    without: tuple[str, ...] = (ENTITY, SHOT)
+    without: tuple[str, ...] = (ENTITY, SHOT, PICTURE)
     sentence: str = ""  # a sentence: what means alike is looked for, not its words
 
     def of(self, kind: str) -> bool:
         """Whether it looks at observations of a kind."""
-        return kind in self.kinds if self.kinds else kind not in self.without
+        if self.kinds:
+            return kind in self.kinds
+        return kind not in self.without or (kind == PICTURE and bool(self.sentence))
 
     def by_words(self) -> "list[Term]":
         """A sentence as its words, each by itself."""

@@ -24,7 +24,7 @@ from rushes.ledger.pages import all_tasks
 from rushes.plan.options import StageOptions, check_options, merge_options, parse_options
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
-from rushes.settings import STUB, inference_of
+from rushes.settings import PICTURES, STUB, inference_of
 from rushes.sources.folder import below
 from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.roots import bounded
@@ -177,7 +177,9 @@ def _submit(home: Home, found: FoundFile, wanted: JobRequest, question: JobSpec,
 
 
 def _stages(home: Home, wanted: JobRequest) -> tuple[str, ...]:
-    return stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
+    if PICTURES in wanted.only and PICTURES not in home.offered_specs:
+        raise Refused("pictures needs a model that is yours", "Set pictures_model: see the guide of search.")
+    return stages_of(wanted.recipe or home.settings.recipe, home.offered_specs, wanted.only, wanted.skip)
 
 
 def _stub(home: Home, stages: tuple[str, ...]) -> tuple[str, ...]:

@@ -390,7 +390,7 @@ class Library:
         """What can be wanted of a film: the stages of each recipe."""
         from rushes.plan.recipes import RECIPES, stages_of
 
-        return {name: stages_of(name, self.home.specs) for name in RECIPES}
+        return {name: stages_of(name, self.home.offered_specs) for name in RECIPES}
 
     def stage_options(self) -> dict[str, dict[str, JSON]]:
         """What a request may set of each stage, with the defaults."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rushes.domain.errors import Refused
 from rushes.domain.stage import StageSpec, stage_of
 
-_SEEN = ("read_text", "segments", "objects", "faces", "places")
+_SEEN = ("read_text", "segments", "objects", "faces", "places", "pictures")
 _STEREO = ("depth", "grade", "stereo", "join")
 RECIPES: Mapping[str, tuple[str, ...]] = {
     "searchable": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript", *_SEEN),

@@ -15,6 +15,7 @@ from rushes.stages.faces import Faces
 from rushes.stages.grade import DepthGrade
 from rushes.stages.join import Join
 from rushes.stages.objects import Objects
+from rushes.stages.pictures import Pictures
 from rushes.stages.places import Places
 from rushes.stages.playlist import Playlist
 from rushes.stages.port import Stage
@@ -31,7 +32,7 @@ from rushes.stages.transcript import Transcript
 
 _BUILT_IN: tuple[Stage, ...] = (
     *(Probe(), Develop(), Playlist(), Shots(), Audio(), Transcribe(), Transcript()),
-    *(Stills(), ReadText(), Segments(), Objects(), Faces(), Places(), Clip()),
+    *(Stills(), ReadText(), Segments(), Objects(), Faces(), Places(), Pictures(), Clip()),
     *(Preview(), Depth(), DepthGrade(), SourceSegments(), Stereo(), Join()),
 )
 GROUP = "rushes.stages"

@@ -26,12 +26,14 @@ _CLOCK = re.compile(r"^(?:(\d+):)?(\d+):([0-5]?\d(?:[.,]\d+)?)\Z", re.ASCII)
 _SECONDS = re.compile(r"^(\d+(?:[.,]\d+)?)s?\Z", re.ASCII)
 
 KINDS = {"speech": "Speech", "text": "Text on screen", "object": "Objects", "face": "Faces", "person": "People",
-         "place": "Places", "entity": "Numbers and links", "shot": "Shots", "name": "Video names"}  # fmt: skip
+         "place": "Places", "entity": "Numbers and links", "shot": "Shots", "picture": "Pictures",
+         "name": "Video names"}  # fmt: skip
 STAGE_NAMES = {"probe": "check file", "develop": "make preview", "playlist": "join preview", "audio": "extract sound",
                "shots": "find shots", "transcribe": "transcribe", "transcript": "join transcript",
                "stills": "save frames", "read_text": "read text", "segments": "merge text",
                "objects": "find objects", "faces": "find faces",
-               "places": "recognise places", "clip": "cut clip", "preview": "preview 3D", "depth": "estimate depth",
+               "places": "recognise places", "pictures": "embed pictures", "clip": "cut clip",
+               "preview": "preview 3D", "depth": "estimate depth",
                "grade": "set depth", "source_segments": "cut segments",
                "stereo": "make 3D", "join": "join 3D"}  # fmt: skip
 RECIPE_NAMES = {"searchable": "Full", "subtitles": "Subtitles", "text": "Text on screen", "analyse": "Search only",

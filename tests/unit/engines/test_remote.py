@@ -31,6 +31,8 @@ ASKED: dict[str, Callable[[Engine], object]] = {
     "nothing": lambda e: e.detect_objects("m", [], 0.4),
     "depth": lambda e: [near.tolist() for near in e.inverse_depth("m", [JPEG, PICTURE], inverse=True)],
     "sentences": lambda e: e.embed("m", ["one", "two words"]).tolist(),
+    "pictures": lambda e: e.embed_pictures("m", [JPEG, PICTURE]).tolist(),
+    "captions": lambda e: e.embed_captions("m", ["one", "two words"]).tolist(),
 }
 
 

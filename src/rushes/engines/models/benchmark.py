@@ -11,7 +11,7 @@ from rushes.engines.port import RATE, DecodingOptions, Engine, Pcm, Picture
 
 _REPEATS = 3
 _SECONDS = 10
-CAPABILITIES = ("speech", "text", "objects", "faces", "places", "depth", "sentences")
+CAPABILITIES = ("speech", "text", "objects", "faces", "places", "depth", "sentences", "pictures")
 
 
 def benchmark(engine: Engine, model: Model, device: str = "") -> ModelSpeed | None:
@@ -41,6 +41,7 @@ def trial_call(engine: Engine, capability: str, model: str) -> tuple[str, Callab
         "places": (frame, lambda: engine.classify_place(model, [picture], 5)),
         "depth": (frame, lambda: engine.inverse_depth(model, [picture], inverse=None)),
         "sentences": ("a sentence", lambda: engine.embed(model, ["it was the best of times"])),
+        "pictures": (frame, lambda: engine.embed_pictures(model, [picture])),
     }
     return calls[capability]
 

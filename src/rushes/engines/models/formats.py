@@ -12,6 +12,7 @@ _WHISPER_MAGIC = b"WhisperSpec\0"
 _MAGIC = {".onnx": (0, b"\x08"), ".tflite": (4, b"TFL3"), ".safetensors": (8, b"{")}
 _HINT = "Give a folder with .onnx, .tflite or .safetensors files, or a Whisper model in CTranslate2 form."
 DEPTH_DESCRIPTION, HUB_DESCRIPTION = "depth.toml", "preprocessor_config.json"  # what a net expects, beside it
+_OF_PAIRS = ("tokenizer.json", "pictures.toml")  # what a pair for pictures and texts has beside its nets
 
 
 def _check_whisper(folder: Path) -> Path:
@@ -50,7 +51,9 @@ def check_folder(folder: Path) -> Path:
 def parts(folder: Path) -> list[Path]:
     """The files that its answers depend on: the weights, and what tells how they are used."""
     told = [folder / name for name in (DEPTH_DESCRIPTION, HUB_DESCRIPTION) if (folder / name).is_file()]
-    return [*weights(folder), *(told[:1] if any(folder.glob("*.onnx")) else [])]
+    if not any(folder.glob("*.onnx")):
+        return weights(folder)
+    return [*weights(folder), *told[:1], *(folder / name for name in _OF_PAIRS if (folder / name).is_file())]
 
 
 def weights(folder: Path) -> list[Path]:

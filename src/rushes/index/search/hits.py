@@ -11,7 +11,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 from rushes.index.cursors import decode_cursor, encode_cursor
 from rushes.index.port import CatalogEntry, Hit, MatchPart, Piece, Posting
-from rushes.index.query import Term
+from rushes.index.query import PICTURE, Term
 from rushes.index.search.match import Match, exact, occurrences, term_frequency
 from rushes.index.tokenizer import Token, safe, tokens
 
@@ -65,13 +65,18 @@ def hit_of(found: ScoredMatch, name: str) -> Hit:
         kind=anchor.kind,
         span=exact(match),
         line=next(o.times.line for o in match.all if o.posting is anchor),
-        pieces=tuple(pieces(anchor.text, tokens(anchor.text), sorted(positions))),
+        pieces=tuple(pieces(_text(anchor), tokens(_text(anchor)), sorted(positions))),
         score=found.score,
         language=anchor.language,
         confidence=anchor.confidence,
         times=_times(found),
-        matched=tuple(dict.fromkeys(MatchPart(o.posting.kind, o.span, safe(o.posting.text)) for o in parts)),
+        matched=tuple(dict.fromkeys(MatchPart(o.posting.kind, o.span, safe(_text(o.posting))) for o in parts)),
     )
+
+
+def _text(posting: Posting) -> str:
+    """What is shown of a passage: a picture has no words."""
+    return PICTURE if posting.kind == PICTURE else posting.text
 
 
 def _times(found: ScoredMatch) -> tuple[Span, ...]:

@@ -21,7 +21,8 @@ PAGE = 20
 COMPLETIONS = 12
 NOTES = {"say": "speech", "text": "text on screen", "object": "an object in the picture",
          "person": "a person in the picture", "place": "where it was filmed", "entity": "a name, number or link",
-         "name": "the name of a video", "kind": "shot: shots with what else is asked for; speech, text, object, ...",
+         "picture": "~what is seen, where a model for it is configured", "name": "the name of a video",
+         "kind": "shot: shots with what else is asked for; speech, text, object, ...",
          "in": "only a video or folder, by name", "lang": "a language, such as en",
          "date": "2026, 2026-11, 2025..2026, >2020, today, last-week, may-2026",
          "near": "5s: at most 5 seconds apart", "before": "60s: ends at most 60 seconds before the other begins",
@@ -140,7 +141,7 @@ def _looser(library: Library, q: str, found: SearchResult) -> tuple[str, int] | 
 
 
 VERBS = {"speech": "said", "text": "written", "object": "seen", "person": "in the picture", "place": "filmed at",
-         "entity": "mentioned", "shot": "as a shot", "name": "as the name of a video"}  # fmt: skip
+         "entity": "mentioned", "shot": "as a shot", "picture": "seen", "name": "as the name of a video"}  # fmt: skip
 LINKS = {"near": "within {0:g} s of", "before": "at most {0:g} s before", "during": "while", "with": "with"}
 FILTERS = {"in": "in videos called", "lang": "in the language", "date": "shot"}
 
