@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
+from rushes.blobs.key_rules import checked_blob_key, checked_key, stored_key
 from rushes.blobs.port import Blob, BlobStat, ByteRange
 from rushes.domain.errors import DamagedBlob
 from rushes.telemetry import effect
@@ -77,7 +77,7 @@ class MemoryBlobs:
 
     def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:
         with self._lock:
-            data = self._bytes.get(deletable_key(key))
+            data = self._bytes.get(stored_key(key))
             kept = was not in (None, data) or (older and time.monotonic() - self._stored.get(key, 0.0) < older)
             if data is None or kept:
                 return False

@@ -32,7 +32,7 @@ def checked_key(key: str) -> str:
     return key
 
 
-def deletable_key(key: str) -> str:
+def stored_key(key: str) -> str:
     """The key itself, if it may name a blob, a document or a published file. Raises Refused."""
     if not key.startswith("blobs/"):
         return checked_key(key)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushes.blobs.folder.files import Temp, age_of, copied, look, new_temp, placed, put_back, reader, sha256_of
-from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
+from rushes.blobs.key_rules import checked_blob_key, checked_key, stored_key
 from rushes.blobs.local_disk import TEMP
 from rushes.blobs.port import Blob, BlobStat, ByteRange
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
@@ -99,8 +99,8 @@ class FolderBlobs:
 
         with effect("drop"):
             if was is None and not older:
-                return self._unlink(deletable_key(key))
-            return self._take(deletable_key(key), may_go)
+                return self._unlink(stored_key(key))
+            return self._take(stored_key(key), may_go)
 
     def keys(self, prefix: str) -> Iterator[str]:
         with _translated("listing keys"):

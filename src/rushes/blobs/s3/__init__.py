@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeVar
 
 from obstore.exceptions import AlreadyExistsError
 
-from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
+from rushes.blobs.key_rules import checked_blob_key, checked_key, stored_key
 from rushes.blobs.local_cache import LocalCache
 from rushes.blobs.port import Blob, BlobStat, ByteRange
 from rushes.bucket.client import connect, translate_errors
@@ -115,7 +115,7 @@ class S3Blobs:
 
     def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:
         """A bucket can only look just before."""
-        found = self._head(deletable_key(key))
+        found = self._head(stored_key(key))
         if found is None or (older and found.age < older) or (was is not None and not self._is_still(key, was)):
             return False
         with effect("drop"), translate_errors(f"deleting {key}"), contextlib.suppress(FileNotFoundError):

@@ -15,7 +15,7 @@ import boto3  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
-from rushes.blobs.key_rules import checked_key
+from rushes.blobs.key_rules import checked_key, stored_key
 from rushes.blobs.port import UploadedPart
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
@@ -41,16 +41,15 @@ class S3Multipart:
         return str(self._ask("create_multipart_upload", Key=self._key(key))["UploadId"])
 
     def sign_put(self, key: str, seconds: int) -> str:
-        return self._signed("put_object", key, seconds)
+        return self._signed("put_object", self._key(key), seconds)
 
     def sign_get(self, key: str, seconds: int, disposition: str = "") -> str:
-        return self._signed(
-            "get_object", key, seconds, **{"ResponseContentDisposition": disposition} if disposition else {}
-        )
+        named = {"ResponseContentDisposition": disposition} if disposition else {}
+        return self._signed("get_object", self._within(stored_key(key)), seconds, **named)
 
     def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
         asked = [{"UploadId": id, "PartNumber": number, "ContentLength": size} for number, size in parts]
-        return [self._signed("upload_part", key, seconds, **one) for one in asked]
+        return [self._signed("upload_part", self._key(key), seconds, **one) for one in asked]
 
     def parts(self, key: str, id: str) -> tuple[UploadedPart, ...] | None:
         found, after, more = [], 0, True
@@ -84,12 +83,15 @@ class S3Multipart:
         return len(old)
 
     def _signed(self, operation: str, key: str, seconds: int, **named: Any) -> str:
-        request = {"Bucket": self._location.bucket, "Key": self._key(key), **named}
+        request = {"Bucket": self._location.bucket, "Key": key, **named}
         with _translate_errors("signing an address"):
             return str(self._signer.generate_presigned_url(operation, request, seconds))
 
     def _key(self, key: str) -> str:
-        return f"{self._location.prefix}/{checked_key(key)}".lstrip("/")
+        return self._within(checked_key(key))
+
+    def _within(self, key: str) -> str:
+        return f"{self._location.prefix}/{key}".lstrip("/")
 
     def _ask(self, operation: str, **request: Any) -> Any:
         with _translate_errors(operation):
