@@ -44,7 +44,6 @@ FOREIGN_VARIABLES = {
     "STORAGE_ADAPTER": "blobs: s3://, gs:// or az://",
     "STORAGE_PROVIDER": "blobs: s3://, gs:// or az://",
     "METRICS_PROVIDER": "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "IW3_LOW_VRAM": "depth_model: the model decides how much memory is needed",
 }
 
 
@@ -151,6 +150,11 @@ class Settings:
     require_gpu: bool = _field("rushes ml does not start without a GPU", False, "REQUIRE_GPU")  # noqa: FBT003 - aliases follow it
     ml_models: str = _field("models that rushes ml loads at its start, comma separated (empty = all)", "")
     gpu_concurrency: int = _field("models that rushes ml uses at the same time", 2, "GPU_CONCURRENCY", least=1)
+    low_memory: bool = _field(
+        "rushes ml uses one model and makes one 3D film at a time, and its models keep no memory for later",
+        False,  # noqa: FBT003 - aliases follow it
+        "IW3_LOW_VRAM",
+    )
     inference_queue: int = _field("callers that rushes ml lets in; it answers 429 to the others", 64, least=1)
     transcripts_prefix: str = _field("where transcripts are published by the path of their film", "transcripts",
                                      "TRANSCRIPTS_PREFIX")  # fmt: skip

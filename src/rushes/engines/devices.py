@@ -30,6 +30,7 @@ class Compute:
 
     threads: int = 1
     device: str = CPU
+    low_memory: bool = False  # take no more of a GPU than is in use
 
     @property
     def gpu(self) -> int | None:
@@ -74,7 +75,9 @@ def onnx_providers(compute: Compute, available: Sequence[str]) -> list[str | tup
     """The execution providers of ONNX Runtime, best first; the processor takes what a GPU cannot."""
     if compute.gpu is None or "CUDAExecutionProvider" not in available:
         return ["CPUExecutionProvider"]
-    return [("CUDAExecutionProvider", {"device_id": compute.gpu}), "CPUExecutionProvider"]
+    sparing = {"arena_extend_strategy": "kSameAsRequested", "cudnn_conv_use_max_workspace": "0"}
+    options = {"device_id": compute.gpu, **(sparing if compute.low_memory else {})}
+    return [("CUDAExecutionProvider", options), "CPUExecutionProvider"]
 
 
 def whisper_options(compute: Compute) -> Mapping[str, Any]:

@@ -29,10 +29,18 @@ Warm = tuple[Any, threading.Lock]  # a loaded model, and whose turn it is
 class LocalEngine:
     """Inference in this process, one call of a model at a time. The number of threads changes only the speed."""
 
-    def __init__(self, store: ModelStore, threads: int = 1, idle_seconds: float = 300.0, device: str = CPU) -> None:
+    def __init__(
+        self,
+        store: ModelStore,
+        threads: int = 1,
+        idle_seconds: float = 300.0,
+        device: str = CPU,
+        *,
+        low_memory: bool = False,
+    ) -> None:
         """Models are unloaded after so many idle seconds; 0: never."""
         self._store = store
-        self._compute = Compute(max(1, threads), device)
+        self._compute = Compute(max(1, threads), device, low_memory)
         self._idle = idle_seconds
         self._warm: dict[str, Warm] = {}  # by the names with hashes: a model has several names, a folder several models
         self._by_name: dict[str, Warm] = {}  # by the names that callers use: to look one up takes 0.1 ms

@@ -1,9 +1,10 @@
-"""Files by their address: s3://bucket/key, read and written whole with the credentials of the settings."""
+"""Files by their address (s3://bucket/key, gs://, az://), read and written whole by the credentials of the settings."""
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
-from rushes.bucket.location import parse_location
+from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import NotFound, OverLimit, Refused
 from rushes.settings import Settings
 from rushes.wiring.setup import needed
@@ -18,12 +19,12 @@ def fetch(s: Settings, address: str, target: Path, most: int) -> None:
         NotFound, OverLimit: it is not there, or has more than so many bytes.
         StoreAway: the bucket does not answer.
     """
-    bucket, key = _split(address)
+    bucket, key = _split(s, address)
     with needed("s3"):
         from rushes.bucket.client import connect, translate_errors
     with translate_errors("reading a film"):
         try:
-            found = connect(parse_location(bucket, s.s3_endpoint, s.s3_key, s.s3_secret)).get(key)
+            found = connect(bucket).get(key)
         except FileNotFoundError as e:
             raise NotFound(f"there is nothing at {address}", "Check the address.") from e
         if found.meta["size"] > most:
@@ -40,19 +41,20 @@ def store(s: Settings, file: Path, address: str) -> None:
         Refused: something lies there.
         StoreAway: the bucket does not answer.
     """
-    bucket, key = _split(address)
+    bucket, key = _split(s, address)
     with needed("s3"):
         from rushes.bucket.client import connect, translate_errors
     with translate_errors("storing a film"):
-        client = connect(parse_location(bucket, s.s3_endpoint, s.s3_key, s.s3_secret))
+        client = connect(bucket)
         with contextlib.suppress(FileNotFoundError):
             client.head(key)
             raise Refused(f"there is something at {address} already", "Name another address, or delete it.")
         client.put(key, file)  # in parts, which know no condition
 
 
-def _split(address: str) -> tuple[str, str]:
-    location = parse_location(address)
+def _split(s: Settings, address: str) -> tuple[BucketLocation, str]:
+    """The bucket, with the credentials of the settings, and the key."""
+    location = parse_location(address, s.s3_endpoint, s.s3_key, s.s3_secret)
     if not location.prefix:
         raise Refused(f"{address[:200]!r} names no file", "Write it as s3://bucket/key.")
-    return location.bucket, location.prefix
+    return replace(location, prefix=""), location.prefix

@@ -60,7 +60,7 @@ def service_engine(s: Settings, threads: int, device: str) -> tuple[ModelStore, 
     from rushes.engines.local import LocalEngine
 
     store = _store(s)
-    return store, LocalEngine(store, threads, idle_seconds=0, device=device)
+    return store, LocalEngine(store, threads, idle_seconds=0, device=device, low_memory=s.low_memory)
 
 
 def engines_by_device(s: Settings, wanted: str = "") -> Mapping[str, Engine]:

@@ -1,5 +1,6 @@
 """Devices: which one is chosen and what the runtimes are told, with GPUs that are made up; none is here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,8 @@ def test_each_runtime_is_told_of_the_device() -> None:
     near, far = Compute(2), Compute(2, "cuda:1")
     assert onnx_providers(near, BOTH) == ["CPUExecutionProvider"]
     assert onnx_providers(far, BOTH) == [("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]
+    sparing = {"device_id": 1, "arena_extend_strategy": "kSameAsRequested", "cudnn_conv_use_max_workspace": "0"}
+    assert onnx_providers(replace(far, low_memory=True), BOTH)[0] == ("CUDAExecutionProvider", sparing)
     assert onnx_providers(far, ["CPUExecutionProvider"]) == ["CPUExecutionProvider"], "a build without CUDA"
     assert whisper_options(near) == {"device": "cpu", "compute_type": "int8"}
     assert whisper_options(far) == {"device": "cuda", "device_index": 1, "compute_type": "int8_float16"}

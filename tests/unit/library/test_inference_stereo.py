@@ -4,10 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from obstore.store import MemoryStore
 
 from rushes import settings
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import NotAllowed, Refused
-from rushes.library.inference import Check, StereoFilms
+from rushes.library.inference import Check, InferenceService, StereoFilms
 from rushes.library.inference.gate import OutOfTime
 from rushes.settings import Settings
 
@@ -80,6 +82,43 @@ def test_the_home_of_a_3d_film_is_its_own_whatever_the_user_has_set(
     settings.user_file().write_text(told)
     loaded = settings.load(tmp_path / "home", StereoFilms(Settings())._environment()).settings
     assert (loaded.store, loaded.blobs, loaded.hints, loaded.stage_inference) == ("", "", "", "")
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
+def test_a_film_comes_from_a_bucket_of_any_cloud_and_goes_to_one(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, store = list[BucketLocation](), MemoryStore()
+
+    def connect(location: BucketLocation) -> MemoryStore:
+        asked.append(location)
+        return store
+
+    monkeypatch.setattr("rushes.bucket.client.connect", connect)
+    store.put("in/film.mp4", b"film")
+    films = Instant(tmp_path)
+    films._roots = [f"{scheme}://films"]
+    place = f"{scheme}://films"
+    films.convert(f"{place}/in/film.mp4", f"{place}/out.mp4", "sbs", stay)
+    assert bytes(store.get("out.mp4").bytes()) == b"3D"
+    assert {location.url for location in asked} == {place}
+    with pytest.raises(Refused, match="already"):
+        films.convert(f"{place}/in/film.mp4", f"{place}/out.mp4", "sbs", stay)
+    for other in (f"{place}-2/x.mp4", "gs://x/y.mp4", "http://films/x.mp4"):
+        with pytest.raises(NotAllowed):
+            films.convert(f"{place}/in/film.mp4", other, "sbs", stay)
+
+
+def test_little_memory_means_one_film_and_one_model_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IW3_LOW_VRAM", "1")
+    told = settings.load(tmp_path / "home").settings
+    films = StereoFilms(told)
+    assert (films.queue.bound, films._environment()["RUSHES_SLOTS"]) == (1, "1")
+    service = InferenceService(told)
+    with service.gate.permit(stay):
+        assert not service.gate._free
+    plain = StereoFilms(Settings())
+    assert (plain.queue.bound, "RUSHES_SLOTS" in plain._environment()) == (2, False)
 
 
 def test_a_3d_film_takes_no_longer_than_a_question_may(film: Path, monkeypatch: pytest.MonkeyPatch) -> None:

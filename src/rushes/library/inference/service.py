@@ -66,7 +66,8 @@ class InferenceService:
         self.device = choose_device(settings.device, self._gpus, required=settings.require_gpu)
         self._threads = settings.threads or os.cpu_count() or 1
         self._store, self.engine = service_engine(settings, self._threads, self.device)
-        self.gate, self.queue = Gate(settings.gpu_concurrency), Queue(settings.inference_queue)
+        self.gate = Gate(1 if settings.low_memory else settings.gpu_concurrency)
+        self.queue = Queue(settings.inference_queue)
         self._loaded: list[str] = []
         self._names: dict[str, LoadedModel] = {}  # what is loaded, by all its names
         self._failing: dict[str, str] = {}  # capability -> why its last call failed

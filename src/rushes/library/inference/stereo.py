@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from rushes.bucket.location import SCHEMES
 from rushes.domain.errors import BadMedia, InferenceFailed, NotAllowed, NotFound, Refused
 from rushes.files import copy_new
 from rushes.library.inference.gate import Check, Queue, within
@@ -18,7 +19,6 @@ from rushes.sources.roots import is_below
 from rushes.wiring.addresses import fetch, store
 
 LOOK_SECONDS = 0.2
-_FAR = "s3://"
 _STORES = ("RUSHES_STORE", "DATABASE_URL", "RUSHES_BLOBS", "S3_BUCKET", "RUSHES_HINTS", "REDIS_URL")
 _AT_ONCE = 2  # films: each has slots of its own
 _FATAL = 7  # exit code: trying again does not help
@@ -29,7 +29,9 @@ class StereoFilms:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.queue = Queue(_AT_ONCE)  # not that of the models: a film asks them while it has its place here
+        self.queue = Queue(
+            1 if settings.low_memory else _AT_ONCE
+        )  # not that of the models: a film asks them while it has its place here
         self._roots = [root.strip() for root in settings.sources.split(",") if root.strip()]
         self.url = ""  # of this service: its models measure depth; empty: the slots of the process do
 
@@ -43,17 +45,17 @@ class StereoFilms:
         """
         StereoOptions(mode).wanted()
         for address in (source, target):
-            if not address.startswith((_FAR, "/")) or not is_below(address, self._roots):
+            if not address.startswith((*SCHEMES, "/")) or not is_below(address, self._roots):
                 raise NotAllowed(
                     "only addresses below the configured sources are read or written", "Set RUSHES_SOURCES."
                 )
         with tempfile.TemporaryDirectory(prefix="rushes-3d-") as name:
             film, made = Path(name) / f"film{Path(source).suffix[:8]}", Path(name) / "made.mp4"
-            if source.startswith(_FAR):
+            if source.startswith(SCHEMES):
                 fetch(self._settings, source, film, self._settings.upload_gb << 30)
             elif not (film := Path(os.path.realpath(source))).is_file():
                 raise NotFound(f"there is nothing at {source}", "Check the address.")
-            place = target if target.startswith(_FAR) else _new_place(target)
+            place = target if target.startswith(SCHEMES) else _new_place(target)
             self._run(Path(name), film, made, mode, within(check, self._settings.inference_seconds))
             self._put(made, place)
 
@@ -87,10 +89,11 @@ class StereoFilms:
         """The stores are those of its own home, whatever is set here or in the user's file."""
         kept = {name: value for name, value in os.environ.items() if name not in _STORES}
         own = dict.fromkeys((*_STORES, "RUSHES_STAGE_INFERENCE"), "")
-        return {**kept, **own, "RUSHES_INFERENCE": self.url or "local", "RUSHES_BESIDE": "false"}
+        slots = {"RUSHES_SLOTS": "1"} if self._settings.low_memory else {}
+        return {**kept, **own, **slots, "RUSHES_INFERENCE": self.url or "local", "RUSHES_BESIDE": "false"}
 
     def _put(self, made: Path, place: str) -> None:
-        if place.startswith(_FAR):
+        if place.startswith(SCHEMES):
             store(self._settings, made, place)
             return
         try:

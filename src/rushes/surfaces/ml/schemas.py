@@ -228,11 +228,11 @@ class SceneDetectionResponse(Provenance):
     scenes: list[Scene]
 
 
-Address = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(s3://|/)[^\x00-\x1f]+$")]
+Address = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(s3://|gs://|az://|/)[^\x00-\x1f]+$")]
 
 
 class InvocationRequest(BaseModel):
-    """A film to make 3D of: addresses by either name, s3://bucket/key or a path, below the configured sources."""
+    """A film to make 3D of: addresses by either name, s3://bucket/key (gs://, az://) or paths, below the sources."""
 
     input_uri: Address | None = None
     s3_input_uri: Address | None = None
