@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -79,7 +79,7 @@ class RemoteFiles:
             raise DamagedBlob(f"blob {sha256[:12]} is missing")
         if found.size >= SIGNED_BYTES and (signer := self._home.multipart):
             return FileAnswer(found.size, address=signer.sign_get(blob_key(owner, sha256), SIGNED_SECONDS))
-        return FileAnswer(found.size, _read(self._home.blobs.open(owner, sha256)))
+        return FileAnswer(found.size, _read(lambda: self._home.blobs.open(owner, sha256)))
 
     def film(self, token: str) -> FilmAnswer:
         """The original of the task. Raises SourceMissing."""
@@ -96,7 +96,7 @@ class RemoteFiles:
         original = self._original(self._leases.held(token))
         if isinstance(original, BlockOriginal):
             path = original.block(number)
-            return FileAnswer(path.stat().st_size, _read(path.open("rb")))
+            return FileAnswer(path.stat().st_size, _read(lambda: path.open("rb")))
         with original.open() as file:
             file.seek(number * BLOCK_BYTES)
             data = file.read(BLOCK_BYTES)
@@ -180,8 +180,9 @@ def _pieces(data: bytes) -> Iterator[bytes]:
     return (data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES))
 
 
-def _read(file: BinaryIO) -> Iterator[bytes]:
-    with file:
+def _read(open: Callable[[], BinaryIO]) -> Iterator[bytes]:
+    """Opened with the first byte that is asked for: a worker that has the file already asks for none."""
+    with open() as file:
         while data := file.read(CHUNK_BYTES):
             yield data
 
