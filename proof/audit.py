@@ -19,6 +19,7 @@ from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.wiring import open_home
 
+IN_BUCKET = ("checkpoints/", "records.sqlite")  # what a home in a bucket keeps beside its results
 JOB = re.compile(r"\bjob_[a-z0-9]+")
 
 
@@ -64,7 +65,7 @@ def outputs(home: Home) -> dict[str, str]:
         text = JOB.sub("job", json.dumps(doc, sort_keys=True))  # another set-up has another site in a job's id
         found[key] = hashlib.sha256(text.encode()).hexdigest()
     for name in home.blobs.keys(""):
-        if not name.startswith(("results/", "blobs/", MARK)):
+        if not name.startswith(("results/", "blobs/", MARK, *IN_BUCKET)):
             found[name] = hashlib.sha256(read_document(home.blobs, name) or b"").hexdigest()
     return found
 

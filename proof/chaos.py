@@ -23,10 +23,10 @@ from tests.acceptance.conftest import draw
 
 from proof.audit import Audit
 from proof.kills import Disturbed, Film, Kill, Visits, disturbed, environment, undisturbed
-from proof.setups import servers
+from proof.setups import Servers, servers
 from proof.zygote import Hand, hands
 
-SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws")
+SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws", "bucket")
 BUSY = {"TOY_SECONDS": "0.6"}  # so that leases are held most of the time
 ROW = 9  # kills of one film, one after the other: a task that lost its worker ten times is not tried again by itself
 HEADS = ("ledger.move_in", "migrate")  # only a new home passes them: where a kill there is wanted, it is the first
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def chaos(folder: Path, setup: str, count: int, seed: int, at_once: int) -> Iterator[Row]:
     """Make the kills, spread evenly over every point that an undisturbed run passes."""
     first, *guests = (draw(folder / f"film{n}.mp4", seconds) for n, seconds in enumerate(SECONDS))
-    film = Film(first, "toy_join", guests=tuple(guests))
+    film = Film(first, "toy_join", guests=tuple(guests), new_disk=setup == "bucket")
     reference, visits = _undisturbed(folder / "reference", setup, film)
     chance, points = random.Random(seed), list(visits)
     waiting, died, number = [points[n % len(points)] for n in range(count)], True, 0
@@ -83,10 +83,16 @@ def chaos(folder: Path, setup: str, count: int, seed: int, at_once: int) -> Iter
 def _undisturbed(folder: Path, setup: str, film: Film) -> tuple[Audit, Visits]:
     folder.mkdir()
     with servers(folder / "servers") as found:
-        reference, visits = undisturbed(folder, replace(film, settings=found.settings(setup, "reference")), **BUSY)
+        reference, visits = undisturbed(folder, _on(found, setup, "reference", film), **BUSY)
     if reference.bad:
         raise SystemExit(f"the undisturbed run is bad: {reference.bad}")
     return reference, visits
+
+
+def _on(found: Servers, setup: str, name: str, film: Film) -> Film:
+    """The film on a set-up, in a corner of its own."""
+    first, *guests = found.films(setup, [Path(path) for path in (film.path, *film.guests)])
+    return replace(film, path=first, guests=tuple(guests), settings=found.settings(setup, name))
 
 
 def _dealt(points: Sequence[str], at_once: int) -> list[list[str]]:
@@ -118,7 +124,7 @@ def _round(
     for hand in free:
         idle.put(hand)
     with servers(folder / "servers") as found, ThreadPoolExecutor(len(free)) as pool:
-        films = [replace(film, settings=found.settings(setup, f"run-{n}")) for n in range(len(rows))]
+        films = [_on(found, setup, f"run-{n}", film) for n in range(len(rows))]
 
         def killed(number: int) -> Row:
             hand = idle.get()

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, answer the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("home", type=Path)
-    parser.add_argument("films", type=Path, nargs="+", help="the first is begun; others come in while it is worked on")
+    parser.add_argument("films", nargs="+", help="the first is begun; others come in while it is worked on")
     parser.add_argument("--only", default="")
     parser.add_argument("--profile", default="fast")
     parser.add_argument("--chunk", default="2")
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
-def come_in(home: Path, film: Path, guests: Sequence[Path], wanted: JobRequest, over: threading.Event) -> None:
+def come_in(home: Path, film: str, guests: Sequence[str], wanted: JobRequest, over: threading.Event) -> None:
     """Others at the same home, while the film is worked on: each opens it, runs a film of its own and searches."""
     came, witness = 0, Path(os.environ["TOY_WITNESS"])
     before = _begun(witness)
@@ -53,7 +53,7 @@ def come_in(home: Path, film: Path, guests: Sequence[Path], wanted: JobRequest, 
             came += _came(home, film, guest, wanted, first=came == 0)
 
 
-def _came(home: Path, film: Path, guest: Path, wanted: JobRequest, *, first: bool) -> bool:
+def _came(home: Path, film: str, guest: str, wanted: JobRequest, *, first: bool) -> bool:
     """Whether there was something to do for a guest; the first one pauses the film for a moment."""
     with Library(home) as library:
         (added,) = library.add([guest], wanted)
@@ -63,9 +63,11 @@ def _came(home: Path, film: Path, guest: Path, wanted: JobRequest, *, first: boo
         library.search("country")
         if first:
             (added,) = library.add([film], wanted)
-            with suppress(RushesError):  # it may just be finished
-                library.jobs.pause(added.job.id if added.job else "", now=True)
-                library.jobs.resume(added.job.id if added.job else "")
+            job = added.job.id if added.job else ""
+            with suppress(RushesError):  # it may just be finished, or it is asked of the machine that holds it
+                library.jobs.pause(job, now=True)
+            with suppress(RushesError):
+                library.jobs.resume(job)
         return True
 
 

@@ -1,7 +1,7 @@
 """The set-ups that proofs and tests run on: servers started when asked for, a fresh corner of each for every run."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,11 +10,13 @@ from pathlib import Path
 import psycopg
 from tests.servers_aws import KEY, SECRET, make_bucket, ministack
 
+from rushes.bucket.client import connect
+from rushes.bucket.location import BucketLocation
 from rushes.servers import postgres, seaweed, valkey
 from rushes.servers.process import Running
 
 BUCKET = "rushes"
-SETUPS = ("sqlite", "postgres", "postgres-16", "postgres+valkey+s3", "aws")
+SETUPS = ("sqlite", "postgres", "postgres-16", "postgres+valkey+s3", "aws", "bucket")
 
 
 @dataclass
@@ -33,7 +35,9 @@ class Servers:
             lines["store"] = fresh_database(server.url, name)
         if "valkey" in setup:
             lines["hints"] = f"{self.valkey.url.rpartition('/')[0]}/{next(self.databases)}"
-        if setup.endswith("s3"):
+        if setup == "bucket":
+            lines["store"] = f"s3://{BUCKET}/{name}"
+        if setup.endswith(("s3", "bucket")):
             lines |= {"blobs": f"s3://{BUCKET}/{name}", "s3_endpoint": self.seaweed.url}
         if setup == "aws":
             lines |= {"store": f"dynamodb://{name}", "aws_endpoint": self.aws.url}
@@ -42,6 +46,15 @@ class Servers:
             lines |= {"s3_key": KEY, "s3_secret": SECRET}
         shared = "shared = true\n" if lines and "blobs" not in lines else ""
         return "".join(f'{key} = "{value}"\n' for key, value in lines.items()) + shared
+
+    def films(self, setup: str, paths: Sequence[Path]) -> tuple[str, ...]:
+        """Where a run on that set-up finds these films: in the bucket, if its home is one."""
+        if setup != "bucket":
+            return tuple(map(str, paths))
+        store = connect(BucketLocation(BUCKET, "films", self.seaweed.url, KEY, SECRET))
+        for path in paths:
+            store.put(path.name, path)
+        return tuple(f"s3://{BUCKET}/films/{path.name}" for path in paths)
 
     @cached_property
     def postgres(self) -> Running:

@@ -11,9 +11,11 @@ import json
 import os
 import pkgutil
 import re
+import select
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -39,6 +41,7 @@ PARTS = {
     "postgres": "postgres|notify",
     "postgres+valkey+s3": "postgres|notify|redis|s3",
     "aws": "aws|dynamodb|sqs|s3",
+    "bucket": "bucket|sqlite|poll|s3",
 }
 PR_SET_CHILD_SUBREAPER = 36
 ALONE = {"OPENBLAS_NUM_THREADS": "1"}  # otherwise numpy starts threads when it is imported
@@ -151,17 +154,29 @@ def _become(env: Mapping[str, str], said: int) -> None:
     os.close(said)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Spare:
     """A child that waits to become a slot, then looks like one that was started."""
 
     pid: int
     line: socket.socket
     stdout: IO[bytes] | None = None
+    code: int | None = None
 
-    def wait(self) -> int:
+    ended: int = field(init=False)  # can be read once it has ended, by as many threads as wait
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.ended = os.pidfd_open(self.pid)
+
+    def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it is over."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if not select.select([self.ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+        with self.turn:
+            if self.code is None:
+                self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            return self.code
 
 
 @dataclass(slots=True)
@@ -171,6 +186,7 @@ class Nursery:
     DEVNULL = subprocess.DEVNULL
     PIPE = subprocess.PIPE
     STDOUT = subprocess.STDOUT
+    TimeoutExpired = subprocess.TimeoutExpired
     spares: list[Spare] = field(default_factory=lambda: [_spare() for _ in range(SPARES)])
 
     def Popen(self, argv: Sequence[str], **how: Any) -> Any:  # noqa: N802 - the name of what it stands in for

@@ -27,6 +27,7 @@ VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {  # programs that are run mo
         ("--setup", "postgres", "--kills", "500"),
         ("--setup", "postgres+valkey+s3", "--kills", "500"),
         ("--setup", "aws", "--kills", "500"),
+        ("--setup", "bucket", "--kills", "500"),
     ),
     "proof.real_recipe": tuple(("--setup", setup) for setup in ("sqlite", "postgres", "postgres+valkey+s3", "aws")),
 }

@@ -14,9 +14,10 @@ from typing import Any
 
 import platformdirs
 
-from rushes.bucket.location import SCHEME, parse_location
+from rushes.bucket.location import parse_location
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import HIDDEN, redact_address, remember_secrets, secrets_in, secrets_of
+from rushes.domain.video import BUCKETS
 from rushes.files import local_path, make_private, write_whole
 
 HOME_NAME = ".rushes"
@@ -61,7 +62,7 @@ class Settings:
     """Everything that can be configured. `RUSHES_<NAME>` in the environment, or `name = ...` in rushes.toml."""
 
     store: str = _field(
-        "ledger: empty = a file in the home, postgres://..., dynamodb://table, or s3://bucket/prefix",
+        "ledger: empty = a file in the home, postgres://..., dynamodb://table, or a bucket (s3://, gs:// or az://)",
         "",
         "DATABASE_URL",
     )
@@ -334,10 +335,10 @@ def find_home(start: Path, named: str | Path | None = None, places: Iterable[str
 
 
 def _bucket_of(places: Iterable[str]) -> Path | None:
-    buckets = {parse_location(place).bucket if place.startswith(SCHEME) else "" for place in places}
+    buckets = {replace(parse_location(p), prefix="").url if p.startswith(BUCKETS) else "" for p in places}
     if len(buckets) != 1 or "" in buckets or load(own_library()).settings.store:
         return None
-    return bucket_home(SCHEME + buckets.pop())
+    return bucket_home(buckets.pop())
 
 
 def is_named(named: str | Path | None) -> bool:
@@ -361,8 +362,8 @@ def named_home(named: str | Path) -> Path:
     Raises:
         Refused: it is no path of this machine.
     """
-    if str(named).startswith((SCHEME, *REMOTE)):
-        return bucket_home(str(named)) if str(named).startswith(SCHEME) else server_home(str(named))
+    if str(named).startswith((*BUCKETS, *REMOTE)):
+        return bucket_home(str(named)) if str(named).startswith(BUCKETS) else server_home(str(named))
     return local_path(named, "A home is a folder, or s3://bucket/prefix.").expanduser().absolute()
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from rushes.bucket.client import connect
-from rushes.bucket.location import BucketLocation
+from rushes.bucket.location import BucketLocation, parse_location
 from rushes.library import JobRequest, Library
 from rushes.settings import Settings, models_folder
 from tests.acceptance.conftest import draw
+from tests.google_storage import google_storage
 
 ONLY = ("--only", "shots", "--only", "playlist", "--chunk", "1", "--slots", "1", "--no-beside")
 # After a film is ours, before its database is stored, and between blob, manifest and ledger.
@@ -124,3 +125,27 @@ def test_machines_share_out_the_films_of_a_prefix(
     assert code == 0, output
     code, listed = living.run("--home", bucket.url, "--json", "jobs", "ls")
     assert listed.count('"completed"') == 4, listed
+
+
+def test_a_home_in_a_bucket_of_google_is_the_same(
+    film: Path, reference: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of film, lock, databases and results; the service is a stand-in that speaks its interface."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with google_storage() as server:
+        monkeypatch.setenv("S3_ENDPOINT", server.url)
+        place = parse_location("gs://films/archive", server.url)
+        connect(place).put("videos/film.mp4", film)
+        with Library(place.url) as library:
+            wanted = JobRequest(only=("shots", "playlist"), chunk="1")
+            assert library.run([f"{place.url}/videos/film.mp4"], wanted).exit_code == 0
+        shutil.rmtree(tmp_path / "cache")
+        with Library(place.url) as library:  # another machine
+            ((video,), _) = library.videos.page()
+            assert (video.name, video.path) == ("film.mp4", f"{place.url}/videos/film.mp4")
+            assert library.maintenance.verify().damages == ()
+            assert library.run([f"{place.url}/videos/film.mp4"], wanted).exit_code == 0
+        keys = [key.removeprefix("archive/") for key in server.objects]
+    assert set(_blobs(key for key in keys if key.startswith("blobs/"))) == reference
+    assert "checkpoints/archive/videos/film.mp4/ckpt.sqlite" in keys
+    assert not [key for key in keys if key.endswith("lock.json")]

@@ -17,8 +17,10 @@ from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
-from rushes.domain.task import LEASE_SECONDS, TaskState, Verdict
+from rushes.domain.result import Result
+from rushes.domain.task import LEASE_SECONDS, Finish, TaskState, Verdict
 from rushes.ledger.bucket.film import OPEN, TOKEN, database_key, lock_key
+from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
 
 def test_the_database_in_the_bucket_can_be_opened_by_anybody(
@@ -339,3 +341,48 @@ def test_a_working_copy_that_another_machine_went_on_from_is_not_taken_up(machin
     again.takes_over()
     assert lease.task in {row.id for row in again.ledger.tasks(FILM.id, TaskState.DONE).rows}
     again.ledger.close()
+
+
+def test_a_copy_that_another_process_of_the_machine_dropped_is_fetched_again(machine: Machines) -> None:
+    """Whoever opens it just then finds an empty file of its name, and would see a film without jobs for ever."""
+    a, reader = machine("a"), machine("reader")
+    a.ledger.submit(FILM, first_of(FILM))
+    assert reader.ledger.job(FILM.id).id == FILM.id
+    reader.ledger.close()
+    (copy,) = (reader.disk / "copies").glob("*/*.sqlite")
+    copy.write_bytes(b"")
+    again = Machine(reader.bucket, reader.disk, "again")
+    assert again.ledger.job(FILM.id).id == FILM.id
+    assert again.ledger.changed()[0] == (FILM.id,)
+    again.ledger.close()
+
+
+def test_who_works_on_one_job_goes_on_with_a_film_of_which_a_dead_machine_had_all_in_hand(machine: Machines) -> None:
+    """Nothing of it is ready, so there is nothing to claim, until somebody takes the film."""
+    a, b = machine("a"), machine("b")
+    begin(a)
+    in_hand = {lease.task for lease in a.ledger.claim("a", ["cpu"], 8)}
+    a.ledger.films.store_changes()
+    a.dies()
+    tasks, claimed = FilteredTasks(b.ledger, TaskFilter(lambda _task: True, (FILM.id,))), set[str]()
+    for _ in range(4):
+        worker(b.ledger, "b")
+        hinted = tasks.find(["cpu"], 8)
+        claimed |= {lease.task for lease in b.ledger.claim("b", ["cpu"], 8, hinted)} if hinted else set()
+        b.clock.advance(LEASE_SECONDS / 2)
+    worker(b.ledger, "b")
+    hinted = tasks.find(["cpu"], 8)
+    assert claimed | {lease.task for lease in b.ledger.claim("b", ["cpu"], 8, hinted)} == in_hand
+
+
+def test_results_of_every_film_are_known_to_who_looks_and_of_its_own_films_to_who_works(machine: Machines) -> None:
+    """Else search forgets, and verify calls lost, whatever nobody works on."""
+    a, reader = machine("a"), machine("reader")
+    begin(a)
+    (lease,) = a.ledger.claim("a", ["cpu"], 1)
+    result = Result("key", "noop", "ab" * 32, 100, 1)
+    a.ledger.complete("a", [Finish(lease.task, lease.fence, (result,))])
+    assert a.ledger.for_work().known("ann", [result.key]) == {result.key: result}
+    a.ledger.control("a", JobCommand.LEAVE)
+    assert reader.ledger.known("ann", [result.key, "none"]) == {result.key: result}
+    assert reader.ledger.for_work().known("ann", [result.key]) == {}

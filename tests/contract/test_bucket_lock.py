@@ -1,17 +1,20 @@
 """The lock of a film, on every bucket: one holder, tokens that only grow, and no clock of another machine believed."""
 
 import itertools
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from uuid import uuid4
 
 import pytest
 from ledger_kit import Clock
 from obstore.store import MemoryStore
 from tests.faulty_http import lost, slow_down, way_to
+from tests.google_storage import google_storage
 
 from rushes.bucket.conditional import ConditionalBucket
-from rushes.bucket.location import BucketLocation
+from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
@@ -23,10 +26,29 @@ KEY = "checkpoints/videos/film.mp4/lock.json"
 _fresh = itertools.count()
 
 
-@pytest.fixture(params=["memory", "ministack", "seaweed"])
+@pytest.fixture(scope="module")
+def google() -> Iterator[str]:
+    """Where Google's interface is spoken, by a stand-in of ours."""
+    with google_storage() as server:
+        yield server.url
+
+
+def _azurite() -> BucketLocation:
+    endpoint, _, key = os.environ[AZURITE].partition(",")
+    return parse_location("az://rushes/locks", endpoint, endpoint.rpartition("/")[2], key)
+
+
+AZURITE = "RUSHES_TEST_AZURITE"  # as in test_blobs.py
+
+
+@pytest.fixture(params=["memory", "ministack", "seaweed", "google", *(["azurite"] if AZURITE in os.environ else [])])
 def bucket(request: pytest.FixtureRequest) -> ConditionalBucket:
     if request.param == "memory":
         return ConditionalBucket(MemoryStore())
+    if request.param == "google":
+        return ConditionalBucket.at(parse_location(f"gs://b/{next(_fresh)}", request.getfixturevalue("google")))
+    if request.param == "azurite":
+        return ConditionalBucket.at(replace(_azurite(), prefix=f"lock{uuid4()}"))
     location: BucketLocation = request.getfixturevalue(f"{request.param}_s3")
     return ConditionalBucket.at(replace(location, prefix=f"lock{next(_fresh)}"))
 

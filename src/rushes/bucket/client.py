@@ -15,18 +15,21 @@ BucketClient = S3Store | GCSStore | AzureStore
 _ROLE = ("/latest/api/token", "/latest/meta-data/iam")  # the last address where credentials are looked for
 
 
-_CLOUDS: dict[str, tuple[Any, dict[str, str]]] = {  # the client of each, and what it calls key and secret
-    "s3://": (S3Store, {"key": "access_key_id", "secret": "secret_access_key"}),
-    "gs://": (GCSStore, {}),  # by GOOGLE_APPLICATION_CREDENTIALS or the machine's service account
-    "az://": (AzureStore, {"key": "account_name", "secret": "account_key"}),
+# The client of each cloud, and what it calls an endpoint, a key and a secret.
+_CLOUDS: dict[str, tuple[Any, dict[str, str]]] = {
+    "s3://": (S3Store, {"endpoint": "endpoint", "key": "access_key_id", "secret": "secret_access_key"}),
+    # by GOOGLE_APPLICATION_CREDENTIALS or the machine's service account
+    "gs://": (GCSStore, {"endpoint": "base_url"}),
+    "az://": (AzureStore, {"endpoint": "endpoint", "key": "account_name", "secret": "account_key"}),
 }
 
 
 def connect(location: BucketLocation) -> BucketClient:
     """A client for a location. Safe in threads and in spawned processes, never across a fork."""
     store, words = _CLOUDS[location.scheme]
-    named = {"endpoint": location.endpoint} if words else {}
-    named |= {word: getattr(location, name) for name, word in words.items()}
+    named = {word: getattr(location, name) for name, word in words.items()}
+    if store is GCSStore and location.endpoint.startswith("http://"):
+        named["bearer_token"] = "none"  # noqa: S105 - an emulator: no token goes over the network in the clear
     client: BucketClient = store(
         location.bucket,
         prefix=location.prefix or None,

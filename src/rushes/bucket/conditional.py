@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from obstore.exceptions import AlreadyExistsError, PreconditionError
-from obstore.store import ObjectStore
+from obstore.store import GCSStore, ObjectStore
 
 from rushes.bucket.client import connect, translate_errors
 from rushes.bucket.location import BucketLocation
@@ -17,20 +17,26 @@ from rushes.telemetry import effect
 _NONCE = "nonce"  # the label by which a write is recognised when its answer was lost
 WRITER = "writer"  # the label of one who writes an object again and again, and alone
 _TRIES = 5  # of a write that met another (409) and changed nothing
+_GENERATION = "#"  # between an ETag and the generation of it
 _REFUSALS = (AlreadyExistsError, PreconditionError, FileNotFoundError)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What is stored under a key, the ETag of this version, and its labels."""
+    """What is stored under a key, the ETag of this version (see `listed`), and its labels."""
 
     data: bytes
     etag: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+def listed(etag: str) -> str:
+    """An ETag as a list of the bucket tells it: without the generation that Google asks for in conditional writes."""
+    return etag.partition(_GENERATION)[0]
+
+
 class ConditionalBucket:
-    """Compare and swap by ETag, on any store that has If-Match and If-None-Match."""
+    """Compare and swap by version: If-Match and If-None-Match of S3 and Azure, the generation of Google."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -52,7 +58,7 @@ class ConditionalBucket:
             answer = self._store.get(key, options={} if body else {"head": True})
             data = bytes(answer.bytes()) if body else b""
             labels = {name: value for name, value in answer.attributes.items() if isinstance(name, str)}
-            return StoredObject(data, answer.meta["e_tag"] or "", labels)
+            return StoredObject(data, self._version(answer.meta), labels)
         return None
 
     def swap(self, key: str, data: bytes, was: str, labels: Mapping[str, str], point: str) -> str | None:
@@ -77,17 +83,21 @@ class ConditionalBucket:
 
     def _put(self, key: str, data: bytes, was: str, attributes: Mapping[str, str], point: str) -> str | None:
         """None if it was refused: by its condition, or because two writes met."""
-        mode: Any = {"e_tag": was} if was else "create"
+        etag, _, generation = was.partition(_GENERATION)
+        mode: Any = {"e_tag": etag, **({"version": generation} if generation else {})} if was else "create"
         with effect(point), translate_errors(f"writing {key}"):
             try:
-                return (
-                    self._store.put(key, data, mode=mode, attributes=dict(attributes), use_multipart=False)["e_tag"]
-                    or ""
+                return self._version(
+                    self._store.put(key, data, mode=mode, attributes=dict(attributes), use_multipart=False)
                 )
             except _REFUSALS as e:
                 if "NoSuchBucket" in str(e):
                     raise
         return None
+
+    def _version(self, meta: Any) -> str:
+        generation = meta["version"] if isinstance(self._store, GCSStore) else ""
+        return f"{meta['e_tag'] or ''}{_GENERATION}{generation}" if generation else meta["e_tag"] or ""
 
     def delete(self, key: str, point: str) -> None:
         """Delete it; no error if it is missing."""

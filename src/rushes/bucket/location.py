@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import Refused
+from rushes.domain.video import BUCKETS
 
 SCHEME = "s3://"
-SCHEMES = (SCHEME, "gs://", "az://")  # Amazon and its like, Google Cloud Storage, Azure Blob Storage
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _PART = r"(?!\.\.?(?:/|$))[^/\x00-\x1f\x7f]+"  # neither empty nor a way up
 _PREFIX = re.compile(f"{_PART}(?:/{_PART})*")
@@ -40,7 +40,7 @@ def parse_location(url: str, endpoint: str = "", key: str = "", secret: str = ""
     Raises:
         Refused: it names none.
     """
-    scheme = next((scheme for scheme in SCHEMES if url.startswith(scheme)), SCHEME)
+    scheme = next((scheme for scheme in BUCKETS if url.startswith(scheme)), SCHEME)
     bucket, _, prefix = url.removeprefix(scheme).partition("/")
     prefix = prefix.strip("/")
     if not _BUCKET.fullmatch(bucket) or (prefix and not _PREFIX.fullmatch(prefix)):

@@ -9,13 +9,15 @@ from typing import BinaryIO, Protocol, runtime_checkable
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 
+BUCKETS = ("s3://", "gs://", "az://")  # Amazon and its like, Google Cloud Storage, Azure Blob Storage
+
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """The cheap identity of an original: enough to notice a change without reading it.
 
     `path` is relative to the folder of the home where it lies below it, else absolute; in a bucket it is
-    s3://bucket/key, the time is that of the last change, and the ETag stands for the inode.
+    s3://bucket/key (or gs://, az://), the time is that of the last change, and the ETag stands for the inode.
     """
 
     path: str
@@ -28,7 +30,7 @@ class Fingerprint:
     @property
     def far(self) -> bool:
         """Whether it lies in a bucket."""
-        return self.path.startswith("s3://")
+        return self.path.startswith(BUCKETS)
 
     @staticmethod
     def from_json(doc: JSON) -> "Fingerprint":

@@ -12,6 +12,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 from rushes.domain.text import clean_text
+from rushes.domain.video import BUCKETS
 
 _MAX_OFFSET = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/17 off, a dropped frame is 1
 
@@ -192,5 +193,5 @@ def _range(start: int, end: int, rate: Fraction) -> JSON:
 
 def _url(path: str) -> str:
     """Of a file, or of a film in a bucket (s3://bucket/key)."""
-    scheme = "s3://" if path.startswith("s3://") else ""
+    scheme = next((scheme for scheme in BUCKETS if path.startswith(scheme)), "")
     return (scheme or "file://" * path.startswith("/")) + quote(os.fsencode(path.removeprefix(scheme)))

@@ -13,7 +13,7 @@ from rushes.domain.keys import task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.domain.text import LOST, clean_text
-from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.domain.video import BUCKETS, Fingerprint, VideoFacts
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.media.originals import LocalOriginal
@@ -64,7 +64,7 @@ def current_address(home: Home, video: Video) -> str:
     if LOST in path:
         sources = (place.spec.source.path for place in list_originals(home, video))
         path = next((source for source in sources if clean_text(source) == path), path)
-    return path if path.startswith("s3://") else str(home.originals / path)
+    return path if path.startswith(BUCKETS) else str(home.originals / path)
 
 
 def manifest_of(home: Home, job: str, stage: str, output: str) -> Manifest | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rushes.domain.errors import NotFound
 from rushes.domain.keys import short
-from rushes.domain.video import Fingerprint
+from rushes.domain.video import BUCKETS, Fingerprint
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest, job_spec
 from rushes.records.port import Record
@@ -71,7 +71,7 @@ class Paths:
             NotAllowed: one lies elsewhere.
         """
         roots = self.roots(usual=usual)
-        buckets = [place for place in places if usual and place.startswith("s3://")]
+        buckets = [place for place in places if usual and place.startswith(BUCKETS)]
         if not all(place in buckets or is_below(place, roots) for place in places):
             raise outside()
         return [*roots, *buckets]

@@ -18,7 +18,7 @@ from rushes.plan.planner import JobSpec, results_of
 
 CHUNKS, WHOLE = "transcribe", "transcript"  # the stages whose texts are published by path
 _CHUNK = re.compile(r"^chunk_(\d{1,6})\.txt$")
-_BUCKET = re.compile(r"^s3://[^/]+/")
+_BUCKET = re.compile(r"^(?:s3|gs|az)://[^/]+/")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]|^\.")
 _LONGEST = 180  # bytes of a part: the store takes 200, and names get an ending
 

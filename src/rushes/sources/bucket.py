@@ -12,7 +12,7 @@ from obstore.exceptions import PreconditionError
 
 from rushes.blobs.local_cache import LocalCache
 from rushes.bucket.client import BucketClient, connect, translate_errors
-from rushes.bucket.location import SCHEME, BucketLocation
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
 from rushes.files import READ
@@ -60,7 +60,7 @@ class Bucket:
             yield SkippedFile(self.location.url, "no videos in it")
 
     def _check(self, meta: Any) -> FoundFile | SkippedFile:
-        found = _fingerprint(self.location.bucket, meta)
+        found = _fingerprint(self.location, meta)
         return FoundFile(found) if found.size else SkippedFile(found.path, "it is empty")
 
 
@@ -80,8 +80,10 @@ class BucketOriginals:
             SourceMissing: it was promised and is not there.
             StoreAway: the bucket does not answer.
         """
-        bucket, _, key = taken_in.path.removeprefix(SCHEME).partition("/")
-        store = self._stores.setdefault(bucket, _whole(replace(self._access, bucket=bucket)))
+        scheme, slashes, rest = taken_in.path.partition("://")
+        name, _, key = rest.partition("/")
+        bucket = replace(self._access, bucket=name, prefix="", scheme=scheme + slashes)
+        store = self._stores.setdefault(bucket.url, _whole(bucket))
         return BucketOriginal(store, key, taken_in if taken_in.etag else _now(store, bucket, key), self._cache)
 
 
@@ -148,11 +150,11 @@ def _named(store: BucketClient, key: str) -> list[Any]:
         return []
 
 
-def _now(store: BucketClient, bucket: str, key: str) -> Fingerprint:
+def _now(store: BucketClient, bucket: BucketLocation, key: str) -> Fingerprint:
     with translate_errors("looking at a key"):
         for meta in _named(store, key):
             return _fingerprint(bucket, meta)
-    raise SourceMissing(f"{SCHEME}{bucket}/{key} is missing")
+    raise SourceMissing(f"{bucket.url}/{key} is missing")
 
 
 def _list(store: BucketClient, prefix: str) -> Iterator[Any]:
@@ -164,9 +166,9 @@ def _etag(meta: Any) -> str:
     return (meta["e_tag"] or "").strip('"')
 
 
-def _fingerprint(bucket: str, meta: Any) -> Fingerprint:
+def _fingerprint(bucket: BucketLocation, meta: Any) -> Fingerprint:
     changed = int(meta["last_modified"].timestamp()) * 10**9  # a list says milliseconds where one look says seconds
-    return Fingerprint(f"{SCHEME}{bucket}/{meta['path']}", meta["size"], changed, etag=_etag(meta))
+    return Fingerprint(f"{replace(bucket, prefix='').url}/{meta['path']}", meta["size"], changed, etag=_etag(meta))
 
 
 def _looks_like_footage(key: str) -> bool:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rushes.bucket.location import SCHEMES
 from rushes.domain.errors import NotAllowed, OverLimit
+from rushes.domain.video import BUCKETS
 from rushes.sources.port import FoundFile, SkippedFile
 
 _USUAL = ("Videos", "Movies", "Pictures", "Music")
@@ -24,10 +24,10 @@ def media_folders() -> list[Path]:
 
 def is_below(place: str, roots: Iterable[str]) -> bool:
     """Whether a place is one of the roots or lies below it, as seen with links resolved."""
-    if place.startswith(SCHEMES):
+    if place.startswith(BUCKETS):
         return any(f"{place}/".startswith(f"{root.rstrip('/')}/") for root in roots)
     real = Path(os.path.realpath(place))
-    return any(real.is_relative_to(os.path.realpath(root)) for root in roots if not root.startswith(SCHEMES))
+    return any(real.is_relative_to(os.path.realpath(root)) for root in roots if not root.startswith(BUCKETS))
 
 
 def bounded(

@@ -5,12 +5,13 @@ from pathlib import Path
 from rushes import home_folder
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import has_raw_password
+from rushes.domain.video import BUCKETS
 from rushes.home import Home, Stores
 from rushes.settings import NO_OPTIONS, REMOTE, Options, Settings, load
 from rushes.wiring.incarnation import incarnation
 from rushes.wiring.setup import needed
 
-_POSTGRES, _DYNAMODB, _BUCKET = ("postgres://", "postgresql://"), "dynamodb://", "s3://"
+_POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
 
 
 def open_home(
@@ -68,7 +69,7 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False, proces
         with needed("aws"):
             from rushes.wiring.aws import AwsSetup
         return AwsSetup(settings, home)
-    if settings.store.startswith(_BUCKET):
+    if settings.store.startswith(BUCKETS):
         with needed("s3"):
             from rushes.wiring.bucket import BucketSetup
         return BucketSetup(settings, home, incarnation((), 0, settings.owner))

@@ -6,10 +6,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rushes.bucket.conditional import ConditionalBucket
-from rushes.bucket.location import SCHEME, BucketLocation, parse_location
+from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.job import NewJob
 from rushes.domain.text import clean_text
+from rushes.domain.video import BUCKETS
 from rushes.domain.worker import Incarnation
 from rushes.index.port import Index
 from rushes.index.sqlite import SqliteIndex
@@ -85,9 +86,9 @@ class FilmNames:
             path = str(json.loads(new.payload)["source"]["path"])
         except (ValueError, KeyError, TypeError):
             path = ""
-        if not path.startswith(SCHEME):
+        if not path.startswith(BUCKETS):
             return f"jobs/{new.id}"
-        return path.removeprefix(SCHEME).removeprefix(f"{self._home.bucket}/")
+        return path.partition("://")[2].removeprefix(f"{self._home.bucket}/")
 
     def of_key(self, key: str) -> str:
         """The film that is uploaded under a key of the home."""

@@ -9,7 +9,7 @@ from typing import Any
 from rushes.blobs.port import Blobs, Multipart
 from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
-from rushes.domain.video import BlockOriginal, Fingerprint
+from rushes.domain.video import BUCKETS, BlockOriginal, Fingerprint
 from rushes.files import local_path
 from rushes.settings import Settings, shown, uses_stub
 from rushes.sources.folder import Folder
@@ -52,7 +52,7 @@ class Setup:
 
     def source(self, place: str) -> Source:
         """A folder or a bucket."""
-        if not place.startswith("s3://"):
+        if not place.startswith(BUCKETS):
             return Folder(local_path(place, "Write a path, or s3://bucket/prefix."))
         with needed("s3"):
             from rushes.sources.bucket import Bucket

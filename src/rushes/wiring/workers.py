@@ -6,11 +6,13 @@ from functools import partial
 
 from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import SandboxMissing
+from rushes.domain.video import BUCKETS
 from rushes.domain.worker import NOW, lanes_at
 from rushes.home import Home, version
 from rushes.jobs.answers import AnswerEvents
 from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
+from rushes.ledger.port import Ledger
 from rushes.settings import REMOTE
 from rushes.wiring.engines import worker_engine
 from rushes.wiring.incarnation import incarnation
@@ -87,17 +89,26 @@ def _ports_of(home: Home) -> WorkPorts:
         from rushes.wiring.remote import remote_ports
 
         return remote_ports(home, engine_of)
-    opening = PlanOpener(home.ledger, home.blobs, home.specs, home.job_names)
+    ledger = _ledger_of(home)
+    opening = PlanOpener(ledger, home.blobs, home.specs, home.job_names)
     reconciler = Reconciler(home.ledger, home.transport, home.lane_of)
     deps = AttemptDeps.on(home.blobs, home.original, version(), engine_of)
     return WorkPorts(
-        ledger=home.ledger,
+        ledger=ledger,
         free_bytes=partial(free_bytes, home.blobs),
         sweep=partial(sweep_page, reconciler, home.blobs, home.job_names),
         open_plan=opening,
         check_plan=opening.check,
         attempt_deps=lambda _lease: deps,
     )
+
+
+def _ledger_of(home: Home) -> Ledger:
+    if not home.settings.store.startswith(BUCKETS):
+        return home.ledger
+    from rushes.ledger.bucket import BucketLedger
+
+    return home.ledger.for_work() if isinstance(home.ledger, BucketLedger) else home.ledger
 
 
 def _threads(home: Home, slots: int) -> int:

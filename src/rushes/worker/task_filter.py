@@ -44,13 +44,18 @@ class FilteredTasks:
         return self.is_on and any(self._cursors.values())
 
     def find(self, lanes: Sequence[str], n: int) -> list[str]:
-        """Up to n tasks; none may mean that the next call reads on."""
+        """Up to n tasks that may be claimed; none may mean that the next call reads on."""
         if not self._filter.jobs:
             return self._of_all(tuple(lanes), n)
         found = list(islice(self._of_jobs(lanes), n))
         if not found and self._reopened():
             found = list(islice(self._of_jobs(lanes), n))
-        return found
+        return found or list(islice(self._leased(), n))
+
+    def _leased(self) -> Iterator[str]:
+        """Where nothing is ready: in a bucket, who asks for a task of a dead machine takes its film over with it."""
+        for job in self._open:
+            yield from (task.id for task in self._ledger.tasks(job, TaskState.LEASED, limit=1).rows)
 
     def _reopened(self) -> bool:
         """Whether all jobs are looked at again: a final one may have been retried."""

@@ -226,7 +226,7 @@ def _modes(path: Path) -> tuple[int, ...]:
     return (0o700,) if path.is_dir() else (0o400,) if stored else (0o600,)
 
 
-ADDRESSES = ("s3:/bucket", "postgres://u@h/db", "file:///tmp/home", "gs://bucket")
+ADDRESSES = ("s3:/bucket", "postgres://u@h/db", "file:///tmp/home", "https://bucket")
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -248,7 +248,7 @@ def test_an_address_is_never_a_folder(address: str, tmp_path: Path, monkeypatch:
 
 def test_an_address_in_the_environment_is_no_folder_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RUSHES_HOME", "gs://bucket/home")
+    monkeypatch.setenv("RUSHES_HOME", "https://bucket/home")
     assert rushes("ls").exit_code == Refused.exit_code
     assert list(tmp_path.iterdir()) == []
 
@@ -274,6 +274,8 @@ def test_films_of_one_bucket_have_their_home_there(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv(name, str(tmp_path / name))
     beside = find_home(tmp_path, places=["s3://films/a.mp4", "s3://films/b/c.mp4"])
     assert load(beside).settings.store == "s3://films"
+    assert load(find_home(tmp_path, places=["gs://films/a.mp4"])).settings.store == "gs://films"
+    assert find_home(tmp_path, places=["gs://films/a.mp4", "s3://films/a.mp4"]) == own_library()
     for places in (["s3://films/a.mp4", "s3://others/b.mp4"], ["s3://films/a.mp4", "b.mp4"], ["b.mp4"], []):
         assert find_home(tmp_path, places=places) == own_library()
     (tmp_path / HOME_NAME).mkdir()

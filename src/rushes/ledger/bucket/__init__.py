@@ -4,6 +4,7 @@ Results are acknowledged when their manifest is in the bucket. A database that i
 """
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -60,6 +61,10 @@ def _looking(verb: Callable[P, T]) -> Callable[P, T]:
     return looked
 
 
+def _ledger(reader: tuple[str, SqliteLedger]) -> SqliteLedger:
+    return reader[1]
+
+
 class BucketLedger:
     """Jobs, tasks, leases, results, events and workers in one SQLite database per film; see `films` for who writes."""
 
@@ -103,6 +108,16 @@ class BucketLedger:
         )
         self._directory = Directory(self.films, self._copies)
         self._film_of, self._film_of_key = film_of, film_of_key
+        self.at_work = False
+
+    def for_work(self) -> "BucketLedger":
+        """The same for a worker: of results it knows those of films that it holds, and no other film is fetched for it.
+
+        The manifests in the bucket tell a worker the rest.
+        """
+        view = copy.copy(self)
+        view.at_work = True
+        return view
 
     # Taking in
     @_guarded
@@ -216,12 +231,12 @@ class BucketLedger:
         name = self._directory.find(job)
         return self._steer(name, lambda film: film.ledger.revive(job, tasks, stages, again, delayed), asked)
 
-    @_guarded
+    @_looking
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
-        """Of films that are held; the manifests in the bucket tell the rest."""
+        ledgers = [film.ledger for film in self.films] if self.at_work else map(_ledger, self._directory.readers())
         found: dict[str, Result] = {}
-        for film in self.films:
-            found |= film.ledger.known(owner, keys)
+        for ledger in ledgers:
+            found |= ledger.known(owner, keys)
         return found
 
     @_guarded

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rushes.bucket.conditional import ConditionalBucket
-from rushes.domain.errors import WrongHome
+from rushes.bucket.conditional import ConditionalBucket, listed
+from rushes.domain.errors import StoreAway, WrongHome
 from rushes.files import make_private, write_whole
 from rushes.ledger.bucket.film import DATABASE, FOLDER, LOCK, OPEN, TOKEN, database_key
 from rushes.ledger.bucket.mailbox import films_asked
@@ -16,6 +16,7 @@ from rushes.ledger.sqlite import SqliteLedger
 from rushes.telemetry import log
 
 LOOK_SECONDS = 5.0  # between two lists of the bucket
+_TRIES = 5  # of a copy that another process of this machine drops while it is opened
 
 
 class CopiedLedger(SqliteLedger):
@@ -23,6 +24,11 @@ class CopiedLedger(SqliteLedger):
 
     def _move_in(self, host: str, boot: str, take_over: bool, places: Mapping[str, str]) -> None:
         pass
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is what was fetched: opened just when it was dropped, it would be an empty file of that name."""
+        return bool(self._read(lambda tx: tx.column("home", name="history")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class Copies:
                 labels = head.labels if head else {}
                 token = labels.get(TOKEN, "")
                 known = FilmStat(
-                    head.etag if head else "", int(token) if token.isdecimal() else 0, labels.get(OPEN) != "0"
+                    listed(head.etag) if head else "", int(token) if token.isdecimal() else 0, labels.get(OPEN) != "0"
                 )
                 self._stats[name] = known
             return known
@@ -98,7 +104,7 @@ class Copies:
     def note(self, name: str, etag: str) -> None:
         """This process has just stored that version: readers see it before the next look."""
         with self._lock:
-            self._etags[name] = etag
+            self._etags[name] = listed(etag)
 
     def close(self) -> None:
         """Close every copy."""
@@ -117,18 +123,26 @@ class Copies:
     def _fetch(self, name: str, etag: str) -> tuple[str, CopiedLedger] | None:
         film, version = _short(name), _short(etag)
         file = self._folder / film / f"{version}.sqlite"
-        if not file.exists():
-            stored = self._bucket.get(database_key(name))
-            if stored is None:
-                return None
-            make_private(file.parent)
-            write_whole(file, stored.data)
+        for _ in range(_TRIES):
+            if not file.exists():
+                stored = self._bucket.get(database_key(name))
+                if stored is None:
+                    return None
+                make_private(file.parent)
+                write_whole(file, stored.data)
+            ledger = CopiedLedger(file)
+            if ledger.whole:
+                break
+            ledger.close()
+            file.unlink(missing_ok=True)
+        else:
+            raise StoreAway(f"the copy of {name} is dropped by others again and again")
         if name in self._copies:
             self._copies[name][1].close()
         for old in file.parent.glob("*.sqlite*"):
             if not old.name.startswith(version):
-                old.unlink(missing_ok=True)
-        self._copies[name] = (etag, CopiedLedger(file))
+                old.unlink(missing_ok=True)  # other processes of this machine read on in what they have opened
+        self._copies[name] = (etag, ledger)
         return self._copies[name]
 
 

@@ -20,7 +20,7 @@ from rushes.surfaces.http.problems import problem
 from rushes.surfaces.words import ActiveJobs, active_jobs
 
 Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$")]
-Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]
+Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|(s3|gs|az)://)[^\x00]*$")]
 Name = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
 Key = Annotated[str, Header(alias="Idempotency-Key", max_length=200, description="the same key is the same request")]

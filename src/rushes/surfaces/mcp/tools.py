@@ -46,7 +46,7 @@ Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,200}$", description="an id
 Cursor = Annotated[str, Field(max_length=1000, description="`cursor` of the page before; leave it out to begin")]
 Limit = Annotated[int, Field(ge=1, le=100, description="how many at most")]
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False, description="seconds of film time")]
-Place = Annotated[str, Field(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]
+Place = Annotated[str, Field(max_length=2000, pattern=r"^(/|(s3|gs|az)://)[^\x00]*$")]
 Name = Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.errors import Refused, RushesError
+from rushes.domain.video import BUCKETS
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.paths import FoundFile, SkippedFile
 from rushes.library.videos.stereo import in_format
@@ -185,14 +186,14 @@ def list_place(request: Request, library: Library, place: str) -> Listing:
 
 
 def _look(request: Request, library: Library, place: str) -> list[FoundFile | SkippedFile]:
-    if not place.startswith(("/", "s3://")) or "\0" in place:
-        raise Refused("the path must start with / or s3://", "Enter the full path on the server.")
+    if not place.startswith(("/", *BUCKETS)) or "\0" in place:
+        raise Refused("the path must start with /, s3://, gs:// or az://", "Enter the full path on the server.")
     check_places(request, library, [place])
     return library.paths.look(place, LOOKS + 1)
 
 
 def _folders(place: str) -> list[str]:
-    if place.startswith("s3://"):
+    if place.startswith(BUCKETS):
         return []
     try:
         inside = sorted(p.name for p in Path(place).iterdir() if p.is_dir() and not p.name.startswith("."))
@@ -202,4 +203,4 @@ def _folders(place: str) -> list[str]:
 
 
 def _parent(place: str) -> str:
-    return "" if place.startswith("s3://") or place == "/" else str(Path(place).parent)
+    return "" if place.startswith(BUCKETS) or place == "/" else str(Path(place).parent)
