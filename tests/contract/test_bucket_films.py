@@ -289,7 +289,7 @@ def test_the_thread_that_stores_outlives_an_error_that_nobody_expected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rushes.ledger.bucket.films.STORE_SECONDS", 0.01)
-    a = Machine(ConditionalBucket(MemoryStore()), tmp_path / "a", "a")
+    a = Machine(ConditionalBucket(MemoryStore()), tmp_path / "a", "a", stores=True)
     begin(a)
     a.ledger.films.store_changes()
     (film_held,) = a.ledger.films
