@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from rushes.bucket.location import SCHEMES
 from rushes.domain.errors import BadMedia, InferenceFailed, NotAllowed, NotFound, Refused
+from rushes.domain.video import BUCKETS
 from rushes.files import copy_new
 from rushes.library.inference.gate import Check, Queue, within
 from rushes.library.videos.stereo import StereoOptions
@@ -45,17 +45,17 @@ class StereoFilms:
         """
         StereoOptions(mode).wanted()
         for address in (source, target):
-            if not address.startswith((*SCHEMES, "/")) or not is_below(address, self._roots):
+            if not address.startswith((*BUCKETS, "/")) or not is_below(address, self._roots):
                 raise NotAllowed(
                     "only addresses below the configured sources are read or written", "Set RUSHES_SOURCES."
                 )
         with tempfile.TemporaryDirectory(prefix="rushes-3d-") as name:
             film, made = Path(name) / f"film{Path(source).suffix[:8]}", Path(name) / "made.mp4"
-            if source.startswith(SCHEMES):
+            if source.startswith(BUCKETS):
                 fetch(self._settings, source, film, self._settings.upload_gb << 30)
             elif not (film := Path(os.path.realpath(source))).is_file():
                 raise NotFound(f"there is nothing at {source}", "Check the address.")
-            place = target if target.startswith(SCHEMES) else _new_place(target)
+            place = target if target.startswith(BUCKETS) else _new_place(target)
             self._run(Path(name), film, made, mode, within(check, self._settings.inference_seconds))
             self._put(made, place)
 
@@ -93,7 +93,7 @@ class StereoFilms:
         return {**kept, **own, **slots, "RUSHES_INFERENCE": self.url or "local", "RUSHES_BESIDE": "false"}
 
     def _put(self, made: Path, place: str) -> None:
-        if place.startswith(SCHEMES):
+        if place.startswith(BUCKETS):
             store(self._settings, made, place)
             return
         try:
