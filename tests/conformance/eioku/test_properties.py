@@ -454,7 +454,9 @@ def test_property_15_a_worker_that_stops_completes_or_hands_back(bench: Bench, f
     stages = ("objects", "faces", "places")
     leases = {stage: bench.claim(worker, [first(job.id, stage)])[0] for stage in stages}
     bench.home.ledger.control(worker, JobCommand.DRAIN)
-    assert bench.claim(worker, [first(job.id, "shots")]) == ()
+    ready = [first(job.id, "read_text")]
+    assert bench.claim(worker, ready) == ()
+    assert bench.claim(bench.worker(), ready), "it is another's"
     bench.finish(worker, [leases[stage] for stage in sorted(finished)])
     rest = [leases[stage] for stage in stages if stage not in finished]
     bench.home.ledger.give_back(worker, [(lease.task, lease.fence) for lease in rest], "drained")
