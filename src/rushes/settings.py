@@ -26,7 +26,7 @@ REMOTE = ("grpcs://", "grpc://")  # a server, for a worker without credentials
 _PROFILES = ("fast", "balanced", "high_quality")
 _MODES = ("auto", "require", "off")
 _LEVELS = ("debug", "info", "warning", "error")
-_SECRET = frozenset({"s3_secret", "token", "worker_token", "inference_token", "webhook_secret"})
+_SECRET = frozenset({"s3_secret", "token", "worker_token", "inference_token", "webhook_secret", "events_token"})
 _WEBHOOK = "webhook"  # whoever knows its address can call it
 # What a home may set before somebody trusts it: nothing that reaches out, lets in, or loosens a limit.
 _HARMLESS = frozenset({"owner", "profile", "recipe", "chunk_seconds", "slots", "threads", "lanes", "slot_tasks",
@@ -86,7 +86,8 @@ class Settings:
     sources: str = _field(
         "folders and buckets to watch, and below which videos may be added over HTTP, comma separated", ""
     )
-    storage_events: str = _field("SQS queue (name or URL) with the buckets' storage events, for rushes watch", "")
+    storage_events: str = _field("SQS queue (name or URL) with the storage events of buckets", "")
+    events_token: str = _field("token of a storage that posts its events to /api/v1/storage-events, never shown", "")
     recipe: str = _field("default recipe", "searchable")
     options: str = _field("default options of stages, e.g. develop.target_fps=5 read_text.languages=en+de", "")
     chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)

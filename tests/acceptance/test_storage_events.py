@@ -102,7 +102,11 @@ def site(ministack_s3: BucketLocation, tmp_path: Path) -> Site:
     lines = {"blobs": f"s3://{name}/home", "s3_endpoint": endpoint, "s3_key": KEY, "s3_secret": SECRET}
     lines |= {"aws_endpoint": endpoint, "storage_events": name}
     (home / "rushes.toml").write_text("".join(f'{key} = "{value}"\n' for key, value in lines.items()))
-    return Site(home, replace(ministack_s3, bucket=name, prefix=""), sqs, queue)
+    site = Site(home, replace(ministack_s3, bucket=name, prefix=""), sqs, queue)
+    with Library(home) as library:
+        assert library.home.blobs  # their mark is an object as well
+    wait_for(site.taken, "nothing was told of the mark")
+    return site
 
 
 def test_what_is_created_is_taken_in_by_its_event_and_the_message_deleted_after(site: Site) -> None:
@@ -171,7 +175,6 @@ def test_poison_is_deleted_and_counted_and_a_test_event_only_deleted(site: Site)
 
 def test_a_message_stays_until_what_it_tells_has_been_done(site: Site) -> None:
     with Library(site.home) as library:
-        assert library.home.blobs  # their mark is an object as well, and its event is read first
         site.watch(library)
         site.put("films/a.mp4")
         died = library.watch([f"{site.bucket.url}/films"], PROBE, pause=lambda _seconds: False)

@@ -17,7 +17,6 @@ from rushes.blobs.s3.multipart import S3Multipart
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
-from rushes.jobs.arrivals import arrive
 from rushes.jobs.intake import JobRequest
 from rushes.uploads import direct, service
 from rushes.uploads.service import Uploads
@@ -143,13 +142,12 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
     data = film.read_bytes()
     at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
-    uploads, awaited = server.library.uploads, server.library.home.expected_uploads
+    uploads = server.library.uploads
     straight = uploads._direct(uploads.get(at.rpartition("/")[2]))
     assert straight
     straight.complete("")
-    assert awaited
-    for key, etag in awaited.sweep():
-        arrive(server.library.home, key, etag)
+    server.library.puts.on_key(f"input/{job}/source.mp4")
+    server.library.puts.look_for_promised(old=True)
     assert probe_state(server, job) is TaskState.WAITING
     assert ask(server, at)["upload"]["state"] == "arrived"
     assert probe_state(server, job) is TaskState.READY

@@ -20,7 +20,8 @@ from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAwa
 from rushes.domain.video import Fingerprint
 from rushes.servers.process import Running
 from rushes.sources.bucket import Bucket, BucketOriginals, BucketUploads
-from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, parse_events
+from rushes.sources.event_forms import MOST, parse_events
+from rushes.sources.port import FoundFile, SkippedFile, StorageEvent
 
 ODD = "films/a b+ü%20&'(1).mp4"
 _fresh = itertools.count()
@@ -178,20 +179,18 @@ def _event(*records: dict[str, Any]) -> str:
     return json.dumps({"Records": list(records)})
 
 
-def _record(key: str, etag: str = "e1", name: str = "ObjectCreated:Put", bucket: str = "b") -> dict[str, Any]:
+def _record(key: Any, etag: str = "e1", name: str = "ObjectCreated:Put", bucket: Any = "b") -> dict[str, Any]:
     return {"eventName": name, "s3": {"bucket": {"name": bucket}, "object": {"key": key, "eTag": etag, "size": 1}}}
 
 
 def test_an_event_names_what_arrived_by_its_true_key() -> None:
-    assert parse_events(_event(_record("input/a+b%C3%BC%2B%2520.mp4"))) == (
-        StorageEvent("b", "input/a bü+%20.mp4", "e1"),
-    )
-    assert parse_events(_event(_record("input%2Fx.mp4"))) == (StorageEvent("b", "input/x.mp4", "e1"),)
+    assert parse_events(_event(_record("input/a+b%C3%BC%2B%2520.mp4"))) == (StorageEvent("b", "input/a bü+%20.mp4"),)
+    assert parse_events(_event(_record("input%2Fx.mp4"))) == (StorageEvent("b", "input/x.mp4"),)
 
 
 def test_the_same_arrival_told_twice_is_one() -> None:
-    twice = _event(_record("k"), _record("k", name="s3:ObjectCreated:CompleteMultipartUpload"), _record("k", "e2"))
-    assert parse_events(twice) == (StorageEvent("b", "k", "e1"), StorageEvent("b", "k", "e2"))
+    twice = _event(_record("k"), _record("k", name="s3:ObjectCreated:CompleteMultipartUpload"), _record("k2"))
+    assert parse_events(twice) == (StorageEvent("b", "k"), StorageEvent("b", "k2"))
 
 
 def test_test_events_and_other_news_are_no_arrivals() -> None:
@@ -201,30 +200,25 @@ def test_test_events_and_other_news_are_no_arrivals() -> None:
 
 def test_an_event_passed_on_by_sns_is_understood() -> None:
     passed_on = json.dumps({"Type": "Notification", "Message": _event(_record("k"))})
-    assert parse_events(passed_on) == (StorageEvent("b", "k", "e1"),)
+    assert parse_events(passed_on) == (StorageEvent("b", "k"),)
 
 
-@pytest.mark.parametrize("message", ["", "hello", "[]", "{}", '{"Records": 3}', '{"Records": [{}]}', "null"])
-def test_what_is_no_event_is_refused(message: str) -> None:
+ODD_MESSAGES: list[str | bytes] = ["", "hello", "[]", "{}", "null", "[" * 100_000, b"\xff\xfe", '{"Message": 3}',
+    '{"Records": 3}', '{"Records": [{}]}', '{"event_type": "create", "message": 3}',
+    '{"event_type": "create", "message": {"new_entry": 1}}']  # fmt: skip
+
+
+@pytest.mark.parametrize("message", [*ODD_MESSAGES, *(_event(_record(3, bucket=b)) for b in ("b", 3))])
+def test_what_is_no_event_is_refused(message: str | bytes) -> None:
     with pytest.raises(Refused):
         parse_events(message)
 
 
 def test_an_event_names_keys_below_the_home() -> None:
-    here = BucketUploads(BucketLocation("b", "home"))
-    told = [_record("home/input/a", bucket="other"), _record("elsewhere/input/a"), _record("home/input/a", "e")]
-    assert [one for event in parse_events(_event(*told)) for one in here.on_event(event)] == [("input/a", "e")]
-
-
-def test_a_sweep_names_what_is_there_until_it_came_to_its_end(place: BucketLocation) -> None:
-    here, etag = BucketUploads(place), hashlib.md5(b"film").hexdigest()
-    connect(place).put("input/a.mp4", b"film")
-    connect(place).put("videos/late.mp4", b"not an upload")
-    assert next(here.sweep()) == ("input/a.mp4", etag)  # whoever is killed here is told again
-    assert list(here.sweep()) == [("input/a.mp4", etag)]
-    assert list(here.sweep()) == []
-    connect(place).put("input/a.mp4", b"another film")
-    assert [key for key, other in here.sweep() if other != etag] == ["input/a.mp4"]
+    here, root = BucketUploads(BucketLocation("b", "home")), BucketUploads(BucketLocation("b"))
+    told = [_record("home/input/a", bucket="other"), _record("elsewhere/input/a"), _record("homely"), _record("home/a")]
+    assert [here.key_of(event) for event in parse_events(_event(*told))] == ["", "", "", "a"]
+    assert root.key_of(StorageEvent("b", "home/a")) == "home/a"
 
 
 def test_real_events_of_a_real_queue_are_understood(aws_server: Running) -> None:
@@ -241,7 +235,7 @@ def test_real_events_of_a_real_queue_are_understood(aws_server: Running) -> None
     while not met:
         for message in sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20).get("Messages", []):
             met |= set(parse_events(message["Body"]))
-    assert met == {StorageEvent("uploads", ODD, hashlib.md5(b"film").hexdigest())}
+    assert met == {StorageEvent("uploads", ODD)}
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "by SNS"])
@@ -253,7 +247,37 @@ def test_events_of_eventbridge_are_read(wrapped: bool) -> None:
         text = json.dumps({"version": "0", "source": "aws.s3", "detail-type": kind, "detail": detail})
         return json.dumps({"Type": "Notification", "Message": text}) if wrapped else text
 
-    assert parse_events(told("Object Created")) == (StorageEvent("b", "input/a+b%20.mp4", "e1"),)
+    assert parse_events(told("Object Created")) == (StorageEvent("b", "input/a+b%20.mp4"),)
     assert parse_events(told("Object Deleted")) == ()
     with pytest.raises(Refused):
         parse_events(json.dumps({"source": "aws.s3", "detail-type": "Object Created", "detail": {}}))
+
+
+def test_a_message_that_names_many_keys_is_refused() -> None:
+    assert len(parse_events(_event(*(_record(f"k{n}") for n in range(MOST))))) == MOST
+    with pytest.raises(Refused, match="more than"):
+        parse_events(_event(*(_record(f"k{n}") for n in range(MOST + 1))))
+
+
+def test_an_event_of_minio_is_one_of_s3_with_the_key_twice() -> None:
+    told = json.loads(_event(_record("input/a%2Bb.mp4", name="s3:ObjectCreated:Put")))
+    said = json.dumps({"EventName": "s3:ObjectCreated:Put", "Key": "b/input/a+b.mp4", **told})
+    assert parse_events(said) == (StorageEvent("b", "input/a+b.mp4"),)
+
+
+@pytest.mark.parametrize(
+    ("key", "message", "found"),
+    [
+        ("/buckets/b/input/a+b %41.mp4", {"new_entry": {"name": "a+b %41.mp4"}}, ("b", "input/a+b %41.mp4")),
+        ("/buckets/b/x", {"new_entry": {"name": "y"}, "new_parent_path": "/buckets/b/to"}, ("b", "to/y")),
+        ("/buckets/b", {"new_entry": {"name": "b", "is_directory": True}}, None),
+        ("/buckets/b/x", {"old_entry": {"name": "x"}}, None),
+        ("/etc/iam/identity.json", {"new_entry": {"name": "identity.json"}}, None),
+        ("/buckets/stray.mp4", {"new_entry": {"name": "stray.mp4"}}, None),
+    ],
+)
+def test_events_of_seaweedfs_name_files_in_buckets(
+    key: str, message: dict[str, Any], found: tuple[str, str] | None
+) -> None:
+    said = json.dumps({"key": key, "event_type": "create", "message": message})
+    assert parse_events(said) == ((StorageEvent(*found),) if found else ())

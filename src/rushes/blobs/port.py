@@ -54,8 +54,11 @@ class Multipart(Protocol):
     def begin(self, key: str) -> str:
         """Begin a file that will be called this; answers its id. Nothing is seen of it before it is complete."""
 
-    def sign_put(self, key: str, seconds: int) -> str:
-        """An address that takes a whole file by PUT, for so long; sent again, it replaces the file."""
+    def sign_put(self, key: str, seconds: int, size: int = 0) -> str:
+        """An address that takes a whole file by PUT, for so long, of just that size if one is given.
+
+        Sent again, it replaces the file.
+        """
 
     def sign_get(self, key: str, seconds: int, disposition: str = "") -> str:
         """An address to read a file from, by range as well, for so long; `disposition` may give it a name to save."""

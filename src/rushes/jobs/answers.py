@@ -13,26 +13,29 @@ from rushes.sources.port import StorageEvents
 
 @dataclass(frozen=True, slots=True)
 class AnswerEvents:
-    """The events of answers, for one worker: any of a fleet may hear of any, twice or never."""
+    """The events of answers, for one process: any of a fleet may hear of any, twice or never."""
 
     home: Home
-    events: StorageEvents
     engines: Sequence[AsynchronousEngine]
 
-    def hear(self) -> None:
+    def hear(self, events: StorageEvents) -> None:
         """Deal with all messages that wait; one is acknowledged when its tasks are due.
 
         Raises:
             StoreAway: the queue, the bucket or the ledger is away; messages come again.
         """
-        while messages := self.events.receive():
+        while messages := events.receive():
             for message in messages:
                 for event in message.events:
-                    self._wake(event.bucket, event.key)
-                self.events.acknowledge([message])
+                    self.wake(event.bucket, event.key)
+                events.acknowledge([message])
 
-    def _wake(self, bucket: str, key: str) -> None:
-        """A task that is not asleep yet looks for its answer seconds later by itself."""
+    def wake(self, bucket: str, key: str) -> None:
+        """A key was written: the task that waits for it is due; one that is not asleep yet looks seconds later.
+
+        Raises:
+            StoreAway: the bucket or the ledger is away.
+        """
         for task in filter(None, (engine.task_at(bucket, key) for engine in self.engines)):
             with suppress(NotFound):  # its job was deleted
                 announce(self.home, self.home.ledger.revive(task.partition(".")[0], [task], delayed=True))

@@ -4,9 +4,9 @@ import threading
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.home import Home
-from rushes.jobs.intake import JobRequest
 from rushes.library.paths import Paths
 from rushes.library.watch import LOOK_SECONDS, PlaceWatcher
+from rushes.library.watched_places import remembered_request
 from rushes.records.port import Record
 from rushes.sources.watch import WatchedSource
 from rushes.telemetry import Outage, log
@@ -55,8 +55,7 @@ class PathWatcher:
                 log.info("%s: %s", added.path, added.error or "added")
 
     def _watcher(self, record: Record) -> PlaceWatcher:
-        place, doc = str(record.doc["path"]), record.doc
-        wanted = JobRequest(profile=doc.get("profile", ""), options=doc.get("options", {}))
+        place, wanted = str(record.doc["path"]), remembered_request(record.doc)
         return PlaceWatcher(self._home, {place: WatchedSource(self._home.source(place))}, wanted, None)
 
     def _run(self) -> None:

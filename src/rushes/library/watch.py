@@ -14,22 +14,24 @@ from rushes.domain.keys import job_id
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.arrivals import arrive
 from rushes.jobs.control import retry
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, take_in
 from rushes.jobs.submit import request_id_of
 from rushes.ledger.pages import all_tasks, every
+from rushes.library.watched_places import announce_places
 from rushes.plan.planner import JobSpec
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, StorageEvents
 from rushes.sources.watch import WatchedSource, without_path
 from rushes.telemetry import log
+from rushes.uploads.bucket_puts import BucketPuts
 from rushes.uploads.service import Uploads
 
 PREFIX_SECONDS = 30.0  # between two lists of a bucket by a worker: each is a request for every thousand keys
 LOOK_SECONDS = 5.0  # between two looks: what is still being written has changed by then
 SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only every five minutes
 UPLOAD_LOOKS = 12  # each minute: whoever sends an upload says so, and a look at each that is open is a request
+NOTHING = "doctor/"  # where the home has no keys
 EVENTS, UPLOADS = "the queue of storage events", "the uploads that jobs wait for"
 _MESSAGES = 100  # batches of messages that one look reads at the most
 _UNREAD = (JobState.CREATED, JobState.CHUNKING, JobState.FAILED)
@@ -109,14 +111,21 @@ class PlaceWatcher:
     watched: Mapping[str, WatchedSource]
     wanted: JobRequest
     storage_events: StorageEvents | None
+    puts: BucketPuts = field(init=False)
     unseen: dict[str, RushesError] = field(default_factory=dict, init=False)  # place -> why
     _looks: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.puts = BucketPuts(Uploads(self.home))
 
     def scan(self) -> Iterator[IntakeResult]:
         """First what was told, then what was not."""
         if self.storage_events:
             yield from self._hear(self.storage_events)
         due = not self.storage_events or self._looks % SCAN_LOOKS == 0
+        if due and self.storage_events:
+            with suppress(RushesError):  # the next scan does it
+                announce_places(self.home, self.watched, self.wanted, 2 * SCAN_LOOKS * LOOK_SECONDS)
         for name, place in self.watched.items():
             if due or place.source.grows:
                 yield from self._take_in(place, place.new())
@@ -165,19 +174,20 @@ class PlaceWatcher:
                     storage_events.acknowledge([message])
 
     def _on_event(self, event: StorageEvent) -> list[IntakeResult]:
-        if self.home.expected_uploads:
-            for key, etag in self.home.expected_uploads.on_event(event):
-                arrive(self.home, key, etag)
+        if self.home.expected_uploads and (key := self.home.expected_uploads.key_of(event)):
+            self.puts.on_key(key)
         return [one for place in self.watched.values() for one in self._take_in(place, place.on_event(event))]
 
     def _sweep(self) -> Iterator[IntakeResult]:
         if not self.home.expected_uploads:
             return
         try:
-            for key, etag in self.home.expected_uploads.sweep():
-                arrive(self.home, key, etag)
-            if self._looks % UPLOAD_LOOKS == 0:
-                Uploads(self.home).finish_all()  # those whose bytes are looked at first
+            old = self._looks % UPLOAD_LOOKS == 0
+            self.puts.look_for_promised(old=old)
+            if old:
+                self.home.blobs.keys(NOTHING)  # only a list tells a bucket that is not there from one without the key
+                self.puts.look(old=True)
+                self.puts.uploads.finish_all()  # those whose bytes are looked at first
         except TryAgain as e:
             yield from self._seen(UPLOADS, e)
         else:

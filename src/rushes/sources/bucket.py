@@ -44,12 +44,6 @@ class Bucket:
                 found = [self._check(meta) for meta in _named(_whole(self.location), key)]
             yield from (entry for entry in found if isinstance(entry, FoundFile))
 
-    def keys(self) -> Iterator[tuple[str, str]]:
-        """Every key below, with its ETag: what a lost storage event would have told."""
-        with translate_errors("listing a bucket"):
-            for meta in _list(_whole(self.location), self.location.prefix):
-                yield meta["path"], _etag(meta)
-
     def _all(self) -> Iterator[FoundFile | SkippedFile]:
         store, named, films = _whole(self.location), self.location.prefix, 0
         for meta in _named(store, named) or _list(store, named):
@@ -177,25 +171,12 @@ def _looks_like_footage(key: str) -> bool:
 
 
 class BucketUploads:
-    """What has arrived below the home's prefix, by keys without it."""
+    """Which keys of a bucket are the home's."""
 
-    def __init__(self, home: BucketLocation, uploads: str = "input") -> None:
-        """`uploads` is the part of the home that others write to."""
-        self._home, self._uploads = home, Bucket(home.below(uploads))
-        self._known: set[tuple[str, str]] = set()
+    def __init__(self, home: BucketLocation) -> None:
+        self._bucket, self._prefix = home.bucket, f"{home.prefix}/" if home.prefix else ""
 
-    def on_event(self, event: StorageEvent) -> tuple[tuple[str, str], ...]:
+    def key_of(self, event: StorageEvent) -> str:
         """Only keys below the home's prefix count."""
-        return tuple(self._below(event.key, event.etag)) if event.bucket == self._home.bucket else ()
-
-    def sweep(self) -> Iterator[tuple[str, str]]:
-        """List what others have written."""
-        found = set(self._uploads.keys())
-        for key, etag in sorted(found - self._known):
-            yield from self._below(key, etag)
-        self._known = found
-
-    def _below(self, key: str, etag: str) -> Iterator[tuple[str, str]]:
-        prefix = f"{self._home.prefix}/" if self._home.prefix else ""
-        if key.startswith(prefix):
-            yield key.removeprefix(prefix), etag
+        inside = event.bucket == self._bucket and event.key.startswith(self._prefix)
+        return event.key.removeprefix(self._prefix) if inside else ""

@@ -6,7 +6,8 @@ from typing import Any
 
 from rushes.aws.client import Service
 from rushes.domain.errors import Refused, StoreAway
-from rushes.sources.port import EventMessage, parse_events
+from rushes.sources.event_forms import parse_events
+from rushes.sources.port import EventMessage
 from rushes.telemetry import log
 
 _BATCH = 10
@@ -21,8 +22,9 @@ class EventQueue:
         self._service, self._queue = service, queue
         self.poison = 0
 
-    def receive(self) -> Sequence[EventMessage]:
-        answer = self._ask("receive_message", MaxNumberOfMessages=_BATCH, WaitTimeSeconds=_WAIT_SECONDS)
+    def receive(self, wait: int | None = None) -> Sequence[EventMessage]:
+        seconds = _WAIT_SECONDS if wait is None else wait
+        answer = self._ask("receive_message", MaxNumberOfMessages=_BATCH, WaitTimeSeconds=seconds)
         return tuple(self._parse(answer.get("Messages", ())))
 
     def waiting(self) -> int:

@@ -3,15 +3,12 @@
 A bucket may say that a key was written: at least once, in any order, or not at all.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
-from urllib.parse import unquote_plus
 
-from rushes.domain.errors import Refused, RushesError
-from rushes.domain.keys import JSON
+from rushes.domain.errors import RushesError
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 
@@ -52,11 +49,10 @@ class SkippedFile:
 
 @dataclass(frozen=True, slots=True)
 class StorageEvent:
-    """A key of a bucket has these bytes now."""
+    """A key of a bucket was written. Whoever hears of it looks at what lies there: anybody may have said it."""
 
     bucket: str
     key: str
-    etag: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +68,8 @@ class StorageEvents(Protocol):
 
     poison: int  # messages that were no storage events
 
-    def receive(self) -> Sequence[EventMessage]:
-        """The next messages.
+    def receive(self, wait: int | None = None) -> Sequence[EventMessage]:
+        """The next messages; if there are none, those that come while so many seconds are waited for them.
 
         Raises:
             StoreAway: the service is away.
@@ -88,40 +84,6 @@ class StorageEvents(Protocol):
 
     def acknowledge(self, messages: Sequence[EventMessage]) -> None:
         """Delete messages whose events have been dealt with."""
-
-
-def parse_events(message: str) -> tuple[StorageEvent, ...]:
-    """The keys that a message of S3 (as it is, or passed on by SNS or EventBridge) says were written, each once.
-
-    Raises:
-        Refused: it is no storage event.
-    """
-    try:
-        doc = json.loads(message)
-        doc = json.loads(doc["Message"]) if "Message" in doc else doc
-        if doc.get("Event") == "s3:TestEvent":
-            return ()
-        if doc.get("source") == "aws.s3":
-            return _passed_on(doc)
-        return tuple(dict.fromkeys(_created(doc["Records"])))
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise Refused(f"not a storage event: {message[:80]!r}") from e
-
-
-def _passed_on(doc: JSON) -> tuple[StorageEvent, ...]:
-    """As EventBridge tells it: one object, whose key is plain text."""
-    if doc["detail-type"] != "Object Created":
-        return ()
-    blob = doc["detail"]["object"]
-    return (StorageEvent(str(doc["detail"]["bucket"]["name"]), str(blob["key"]), str(blob["etag"]).strip('"')),)
-
-
-def _created(records: Iterable[JSON]) -> Iterator[StorageEvent]:
-    for record in records:
-        if "ObjectCreated:" in record["eventName"]:
-            s3 = record["s3"]
-            blob = s3["object"]
-            yield StorageEvent(s3["bucket"]["name"], unquote_plus(blob["key"]), blob["eTag"].strip('"'))
 
 
 class Source(Protocol):
@@ -143,10 +105,7 @@ class Source(Protocol):
 
 
 class ExpectedUploads(Protocol):
-    """Keys of the home that jobs wait for, each with the ETag of its content."""
+    """Keys of the home that jobs wait for."""
 
-    def on_event(self, event: StorageEvent) -> tuple[tuple[str, str], ...]:
-        """What a storage event says has arrived."""
-
-    def sweep(self) -> Iterator[tuple[str, str]]:
-        """What is there and no sweep that came to its end has named: events may be lost."""
+    def key_of(self, event: StorageEvent) -> str:
+        """The key of the home that a storage event names; "" if it lies elsewhere."""

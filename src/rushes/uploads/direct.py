@@ -13,6 +13,8 @@ PART = 16 << 20  # bytes: what a lost line costs at most
 LARGEST = 95 << 20  # of a part; many proxies end a body at 100 MB
 PARTS = 9_000  # S3 allows 10,000
 AT_ONCE = 20  # addresses that are signed together
+LARGEST_PUT = 5 << 30  # bytes: S3 takes no more by one PUT
+OTHER_SIZE = "has not the size that was promised"
 OTHER_BYTES = "has not the bytes that were promised (sha256)"
 _READ = 8 << 20  # bytes at a time when a promised hash is compared
 SECONDS = 900  # that one can be used for; whoever is late asks again
@@ -88,7 +90,7 @@ class DirectUpload:
                 self.bucket.complete(self.key, self.id, sent)
         head = self.blobs.read(self.key, 0, HEAD)
         if head is None or head.size != self.size:
-            return "", "has not the size that was promised"
+            return "", OTHER_SIZE
         other = OTHER_BYTES if sha256 and self._sum() != sha256 else ""
         return head.version, describe_non_footage(head.data) or other
 

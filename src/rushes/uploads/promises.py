@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from rushes.domain.errors import OverLimit
 from rushes.settings import Settings
+from rushes.uploads.direct import OTHER_SIZE
 from rushes.uploads.staging import Upload
 
 _GB = 10**9
@@ -18,6 +19,15 @@ def check_upload(size: int, settings: Settings) -> None:
     if size > settings.upload_gb * _GB:
         hint = "Raise upload_gb, or add the file from a folder."
         raise OverLimit(f"the file is larger than {settings.upload_gb} GB", hint)
+
+
+def why_not_taken(size: int, upload: Upload, settings: Settings) -> str:
+    """Why a file that came to the bucket as a whole is not taken, "" if it is; whether it is footage, its job tells."""
+    try:
+        check_upload(size, settings)
+    except OverLimit:
+        return f"is larger than {settings.upload_gb} GB"
+    return OTHER_SIZE if upload.size and size != upload.size else ""
 
 
 def check_caller(size: int, promised: Sequence[Upload], settings: Settings) -> None:

@@ -33,13 +33,14 @@ from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
 from rushes.uploads.direct import (
     LARGEST,
+    LARGEST_PUT,
     OTHER_BYTES,
     DirectUpload,
     SignedPart,
     part_size,
 )
 from rushes.uploads.expected import UploadJob, plan_upload_job
-from rushes.uploads.promises import check_caller, check_disk, check_upload
+from rushes.uploads.promises import check_caller, check_disk, check_upload, why_not_taken
 from rushes.uploads.staging import StagingFile, Upload, clear_strays
 from rushes.uploads.writer import UploadWriter
 
@@ -56,23 +57,33 @@ class Uploads:
     sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
     def begin(
-        self, name: str, size: int, wanted: JobRequest, sha256: str = "", *, direct: bool = False, caller: str = ""
+        self,
+        name: str,
+        size: int,
+        wanted: JobRequest,
+        sha256: str = "",
+        *,
+        direct: bool = False,
+        whole: bool = False,
+        caller: str = "",
     ) -> Upload:
         """Promise a file; its job waits for it. With `direct`, its parts go to the bucket, if there is one.
 
-        Of a size that is not known yet (0) it goes there as a whole, by one PUT (`bucket_puts.py`).
+        If its size is not known yet (0), or with `whole`, it goes there by one PUT (`bucket_puts.py`), if it can.
         Raises:
             Refused: it cannot be taken in, or not here.
             OverLimit: it is too large, or the disk or its caller has no room for it beside what was promised before.
         """
-        bucket, part = (self.home.multipart, part_size(size) if size else None) if direct else (None, None)
+        bucket = self.home.multipart if direct and not (whole and size > LARGEST_PUT) else None
+        put = bucket is not None and (whole or not size)
+        part = part_size(size) if bucket and not put else None
         ending = PurePosixPath(name).suffix.lower()
         ending = ending if ending in VIDEO + AUDIO else ".bin"
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self._folder / id / f"source{ending}"
         label = clean_text(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
         job = self._expected(label, ending, Fingerprint(str(path), size, now), wanted)
-        place, put = str(path.relative_to(self._folder)), bool(bucket and not size)
+        place = str(path.relative_to(self._folder))
         if put:
             id = _id_of(job.job)
         upload = Upload(id, label, size, job.job, job.key, place, now, sha256, caller=caller, put=put)
@@ -103,9 +114,9 @@ class Uploads:
             Refused: it is known, and another.
             OverLimit: as for `begin`.
         """
-        if upload.size:
-            if size != upload.size:
-                raise Refused(f"this upload has {upload.size} bytes", "Start a new upload.")
+        if upload.size and size != upload.size:
+            raise Refused(f"this upload has {upload.size} bytes", "Start a new upload.")
+        if upload.size and not upload.put:
             return upload
         self._check_open(upload)
         known, bucket = replace(upload, size=size), self.home.multipart if upload.put else None
@@ -258,6 +269,7 @@ class Uploads:
                 self.home.ledger.control(upload.job, command)
         if direct := self._direct(upload):
             direct.abort()
+        if direct or upload.put:
             self.home.blobs.delete(upload.key)
         self.staging_file(upload).clear()
         self._keep(replace(upload, state="refused", why=why))
@@ -279,8 +291,9 @@ class Uploads:
 
     def _collect(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
-        if upload.put:  # whatever it is: its job tells
-            etag, why = self._version(upload)[0], ""
+        if upload.put:
+            etag, size = self._version(upload)
+            why = why_not_taken(size, upload, self.home.settings)
         elif direct := self._direct(upload):
             etag, why = direct.complete(upload.sha256)
         else:

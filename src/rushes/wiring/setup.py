@@ -16,6 +16,7 @@ from rushes.sources.folder import Folder
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Describe, Transport
 
+_ANSWER_SECONDS = 5.0  # that a queue may take beyond those that it was asked to wait
 _REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
 
 
@@ -87,7 +88,7 @@ def event_queue(settings: Settings, name: str) -> StorageEvents:
     with needed("aws"):
         from rushes.sources.event_queue import EventQueue
         from rushes.wiring.aws_client import service_of
-    return EventQueue(service_of(settings, "sqs"), name)
+    return EventQueue(service_of(settings, "sqs", _ANSWER_SECONDS + settings.sqs_wait_seconds), name)
 
 
 def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:

@@ -9,16 +9,14 @@ from rushes.domain.errors import SandboxMissing
 from rushes.domain.video import BUCKETS
 from rushes.domain.worker import NOW, lanes_at
 from rushes.home import Home, version
-from rushes.jobs.answers import AnswerEvents
 from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
 from rushes.ledger.port import Ledger
 from rushes.settings import REMOTE
+from rushes.wiring.answers import answer_events
 from rushes.wiring.engines import worker_engine
 from rushes.wiring.incarnation import incarnation
-from rushes.wiring.setup import event_queue
 from rushes.wiring.slots import slot_process
-from rushes.wiring.stage_services import StageServices
 from rushes.wiring.work_ports import WorkPorts
 from rushes.worker import core
 from rushes.worker.broker.attempt import AttemptDeps
@@ -70,17 +68,9 @@ def worker(
         reserve=s.reserve_mb * 2**20,
         filter=FilteredTasks(home.ledger, filter) if filter else None,
         retention=retention,
-        hear_answers=_answer_events(home),
+        hear_answers=answer_events(home),
     )
     return Shell(deps, until)
-
-
-def _answer_events(home: Home) -> Callable[[], None] | None:
-    """How a worker hears of answers that its asynchronous engines give later; None if no event tells of them."""
-    s = home.settings
-    if not s.inference_events or not (engines := StageServices(s, home.scratch).endpoints()):
-        return None
-    return AnswerEvents(home, event_queue(s, s.inference_events), engines).hear
 
 
 def _ports_of(home: Home) -> WorkPorts:

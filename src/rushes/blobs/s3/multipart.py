@@ -40,8 +40,8 @@ class S3Multipart:
     def begin(self, key: str) -> str:
         return str(self._ask("create_multipart_upload", Key=self._key(key))["UploadId"])
 
-    def sign_put(self, key: str, seconds: int) -> str:
-        return self._signed("put_object", self._key(key), seconds)
+    def sign_put(self, key: str, seconds: int, size: int = 0) -> str:
+        return self._signed("put_object", self._key(key), seconds, **{"ContentLength": size} if size else {})
 
     def sign_get(self, key: str, seconds: int, disposition: str = "") -> str:
         named = {"ResponseContentDisposition": disposition} if disposition else {}

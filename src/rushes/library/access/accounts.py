@@ -29,9 +29,9 @@ ACCOUNT, SESSION, SETUP = "account", "session", "setup"
 SESSION_SECONDS = 30 * 86400
 LEAST = 10  # characters of a password
 HASHES, WAITING = 2, 8  # at once, 64 MB each; and logins that wait for one
-TOKEN, LOCAL = "token", "local"
+TOKEN, LOCAL, STORAGE = "token", "local", "storage"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z", re.ASCII)
-_RESERVED = (TOKEN, LOCAL)  # who came in without an account
+_RESERVED = (TOKEN, LOCAL, STORAGE)  # who came in without an account
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.needed_models import missing_by_stage
 from rushes.ledger.pages import all_tasks
+from rushes.library.event_listener import open_listener
 from rushes.library.work.metrics_endpoint import serve_metrics
 from rushes.library.work.retention import Retention
 from rushes.library.work.task_spans import TaskSpans
@@ -196,13 +197,17 @@ class HomeWorker(_Worker):
 
     def run(self, on_stop: OnStop = lambda _signal: None) -> int:
         """Work until a signal comes or, if so asked, nothing is left; the exit code."""
-        with sending_figures("worker", self._told), self.listening(on_stop):
+        with sending_figures("worker", self._told), self.listening(on_stop), self._events():
             self.shell.run()
         self._retention.close()
         return 128 + self.signal if self.signal else 0
 
     def _told(self) -> list[Family]:
         return self._figures.families(self.shell.state)
+
+    def _events(self) -> AbstractContextManager[None]:
+        """Hears storage events meanwhile, if it stays and has the credentials for it."""
+        return nullcontext() if self._until_idle or self._remote else open_listener(self.home).listening()
 
     def _missing_models(self) -> tuple[str, ...]:
         return missing_models(self.home, JobRequest())

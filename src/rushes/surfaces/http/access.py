@@ -2,6 +2,7 @@
 
 import platform
 from dataclasses import dataclass, field
+from hmac import compare_digest
 from urllib.parse import quote
 
 from fastapi.responses import RedirectResponse, Response
@@ -9,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from rushes.domain.errors import NotAllowed, StoreAway
-from rushes.library.access.accounts import LOCAL, Accounts, Caller, Settings
+from rushes.library.access.accounts import LOCAL, STORAGE, Accounts, Caller, Settings
 from rushes.metrics import Registry
 from rushes.surfaces.http.bodies import BODY_BYTES
 from rushes.surfaces.http.cookies import SESSION, cookie_of
@@ -18,6 +19,7 @@ from rushes.surfaces.http.proxy import Client, Network, client_of, is_address, i
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 UPLOADS = "/api/v1/uploads/"
+STORAGE_EVENTS = "/api/v1/storage-events"
 HEALTH = ("/healthz", "/readyz")
 METRICS = "/metrics"
 ANYONE = ("/login", "/setup")
@@ -127,8 +129,14 @@ class AccessPolicy:
     def _caller(self, scope: Scope, headers: Headers, client: Client) -> Caller | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
+            if scope["path"] == STORAGE_EVENTS and self._is_storage(token.strip()):
+                return Caller(STORAGE, admin=False, address=client.address)
             return self.accounts.token_caller(token.strip(), client.address)
         return self.accounts.session_caller(cookie_of(scope, SESSION), client.address)
+
+    def _is_storage(self, token: str) -> bool:
+        own = self.settings.events_token
+        return bool(own) and compare_digest(own.encode(), token.encode("utf-8", "replace"))
 
     def _is_preflight(self, scope: Scope, headers: Headers) -> bool:
         """A browser asks on behalf of a listed page whether it may ask: it cannot say yet who it is."""

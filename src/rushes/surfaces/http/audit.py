@@ -42,7 +42,7 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
 }
 UNTOLD = frozenset({  # logins and what agents do are written elsewhere; the rest is part of something, or no change
     "log_in", "set_up", "choose_theme", "continue_upload", "send_upload", "ask_for_parts", "keep_received",
-    "validate_path", "serve_mcp"})  # fmt: skip
+    "validate_path", "serve_mcp", "tell_storage_events"})  # fmt: skip
 
 
 def note_target(request: Request, what: str) -> None:

@@ -16,6 +16,7 @@ from rushes.domain.errors import RushesError, WrongHome
 from rushes.library import Library, version
 from rushes.library.access.accounts import Accounts
 from rushes.library.access.signing import Signer
+from rushes.library.event_listener import open_listener
 from rushes.library.idempotency import forget_requests
 from rushes.library.path_watcher import PathWatcher
 from rushes.library.webhook import Webhook
@@ -33,6 +34,7 @@ from rushes.surfaces.api import (
     output,
     people,
     search,
+    storage_events,
     uploads,
     videos,
 )
@@ -58,7 +60,7 @@ TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Up
 RESOURCES = (videos.router, videos.recipes, media.api, events.router, output.router, jobs.router, jobs.tasks,
              jobs.steps,
              artifacts.router, search.router, clips.router, people.router, videos.paths, uploads.router,
-             fleet.webhook, fleet.router)  # fmt: skip
+             storage_events.router, fleet.webhook, fleet.router)  # fmt: skip
 
 
 def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, insecure: bool = False) -> FastAPI:
@@ -86,7 +88,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "", *, 
         IndexCounts(),
     )
     app.state.mcp = McpEndpoint(library)
-    app.state.fleet_watch = FleetWatch(library.home)
+    app.state.fleet_watch, app.state.events = FleetWatch(library.home), open_listener(library.home)
     app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
     answer_errors(app)
     _include(app)
@@ -122,8 +124,9 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(app.state.access.accounts.audit.forget)
     app.state.hub.start(asyncio.get_running_loop())
     app.state.webhook.start()
-    paths = PathWatcher(library.home)
+    paths, listening = PathWatcher(library.home), app.state.events.listening()
     paths.start()
+    await asyncio.to_thread(listening.__enter__)
     watches = [asyncio.create_task(_watch_schema(library)), asyncio.create_task(_watch_bucket(library))]
     try:
         with sending_figures("serve", lambda: metrics.server_figures(app.state)):
@@ -132,6 +135,7 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
         for watch in watches:
             watch.cancel()
         await app.state.mcp.stop()
+        await asyncio.to_thread(listening.__exit__, None, None, None)
         await asyncio.to_thread(paths.stop)
         await asyncio.to_thread(app.state.webhook.stop)
         await asyncio.to_thread(app.state.hub.stop)

@@ -91,7 +91,7 @@ def begin_job(request: Request, library: LibraryDep, asked: Annotated[CreateJob,
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
     wanted = StereoOptions(asked.mode).wanted(segments=True) if asked.mode else JobRequest()
     name, size, caller = asked.filename, asked.size, caller_of(request).name
-    upload = library.uploads.begin(name, size, wanted, direct=not size, caller=caller)
+    upload = library.uploads.begin(name, size, wanted, direct=True, whole=True, caller=caller)
     if "application/json" not in request.headers.get("accept", "") and not _is_json(request):
         return RedirectResponse(f"/jobs/{upload.job}", 303)
     said = {"job_id": upload.job, "upload_url": upload_url(request, library, library.jobs.get(upload.job))}

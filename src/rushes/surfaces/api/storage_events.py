@@ -1,0 +1,20 @@
+"""Storage events by HTTP: a storage without a queue (MinIO, SeaweedFS) says here that keys were written."""
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Request, Response
+
+from rushes.library.event_listener import EventListener
+
+router = APIRouter(tags=["storage events"])
+
+
+@router.post("/storage-events", status_code=204, response_class=Response)
+async def tell_storage_events(request: Request) -> Response:
+    """A storage event as S3, MinIO, SNS, EventBridge or SeaweedFS write it; what lies at the keys now is looked at.
+
+    The token `events_token` opens this address and nothing else. 503: a store is away, tell it again.
+    """
+    listener: EventListener = request.app.state.events
+    body = await request.body()  # at most a megabyte, as of every request
+    await run_sync(listener.tell, body)
+    return Response(status_code=204)
