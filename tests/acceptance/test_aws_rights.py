@@ -14,7 +14,7 @@ from rushes.library import Library
 from rushes.servers.process import Running
 from tests.acceptance.aws_rights import Role, guarded
 from tests.acceptance.conftest import draw
-from tests.api.kit import DEADLINE, serving
+from tests.api.kit import DEADLINE, serving, wait_for
 from tests.servers_aws import KEY, SECRET, ministack
 
 RARE = {
@@ -31,6 +31,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     s3 = boto3.client("s3", **client(running.url))
     for bucket in ("footage", "films", "private"):
         s3.create_bucket(Bucket=bucket)
+    sqs = boto3.client("sqs", **client(running.url))
+    sqs.send_message(QueueUrl=sqs.create_queue(QueueName="rushes-events")["QueueUrl"], MessageBody="no event")
     film = draw(tmp_path_factory.mktemp("films") / "film.mp4", 3)
     for name in ("2026/one.mp4", "2026/two.mp4"):
         s3.put_object(Bucket="films", Key=name, Body=film.read_bytes() + name.encode())
@@ -44,7 +46,7 @@ def client(url: str) -> dict[str, str]:
 
 def settings(url: str) -> dict[str, str]:
     places = {"store": "dynamodb://rushes", "blobs": "s3://footage/rushes", "aws_endpoint": url, "s3_endpoint": url}
-    return {**places, "s3_key": KEY, "s3_secret": SECRET, "sources": "s3://films"}
+    return {**places, "s3_key": KEY, "s3_secret": SECRET, "sources": "s3://films", "storage_events": "rushes-events"}
 
 
 def rushes(home: Path, url: str, *words: str) -> str:
@@ -78,6 +80,7 @@ def _set_up(role: Role, url: str, home: Path) -> None:
 def _serve(role: Role, url: str, home: Path) -> set[str]:
     role.take("server")
     with serving(home, **settings(url)) as server:
+        wait_for(lambda: "sqs:DeleteMessage" in role.used, "no message was read")
         server.post("/api/v1/videos", {"paths": ["s3://films/2026"], "only": ["playlist", "shots"]}, 202)
         _upload(server)
         assert server.get("/readyz")["status"] == "ready"
