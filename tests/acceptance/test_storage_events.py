@@ -105,7 +105,7 @@ def site(ministack_s3: BucketLocation, tmp_path: Path) -> Site:
     site = Site(home, replace(ministack_s3, bucket=name, prefix=""), sqs, queue)
     with Library(home) as library:
         assert library.home.blobs  # their mark is an object as well
-    wait_for(site.taken, "nothing was told of the mark")
+    wait_for(lambda: bool(site.taken()), "nothing was told of the mark")
     return site
 
 
