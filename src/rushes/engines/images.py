@@ -20,11 +20,11 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 _BILINEAR = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
 
 
-def nms(boxes: Boxes, scores: NDArray[np.floating], iou_threshold: float) -> list[int]:
-    """Indices of the boxes that stay, best first: none overlaps a better one by more than the threshold."""
+def nms(boxes: Boxes, scores: NDArray[np.floating], iou_threshold: float, most: int | None = None) -> list[int]:
+    """Indices of the boxes that stay, best first, at most `most`: none overlaps a better one by more than that."""
     left = list(np.lexsort((np.arange(len(scores)), -scores)))
     kept: list[int] = []
-    while left:
+    while left and len(kept) != most:
         first = left.pop(0)
         kept.append(int(first))
         ious = _iou(boxes[first], boxes[left])

@@ -1,6 +1,7 @@
 """The sixteen correctness properties, on PostgreSQL and Valkey.
 
-What the document asks of its ML service is shown on the engines of the worker (5, 8, 13) and on its slots (16).
+What the document asks of its ML service is shown here on the engines of the worker (5, 8, 13) and its slots (16), and
+in test_ml_service.py on the service itself.
 """
 
 import json

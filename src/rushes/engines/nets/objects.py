@@ -32,7 +32,7 @@ class EfficientDet:
         some = np.flatnonzero(likely >= least)
         boxes = _decode_boxes(codes[some], self._anchors[some]) / scale
         boxes = np.clip(boxes, 0, [picture.shape[1], picture.shape[0]] * 2)
-        kept = nms(boxes, likely[some], IOU_THRESHOLD)[:MAX_DETECTIONS]
+        kept = nms(boxes, likely[some], IOU_THRESHOLD, MAX_DETECTIONS)
         labels, sure = [self._net.labels[n] for n in best[some]], likely[some].tolist()
         return [Detection(labels[n], sure[n], tuple(boxes[n].tolist())) for n in kept]
 
