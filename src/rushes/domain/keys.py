@@ -101,3 +101,18 @@ def manifest_key(owner: str, result: str) -> str:
 def manifests_of_subject(owner: str, result: str) -> str:
     """The key prefix of the manifests of all results of the same subject."""
     return manifest_key(owner, result.partition("-")[0]).removesuffix(".json")
+
+
+def params_key(job: str) -> str:
+    """Where large parameters of a job in a queue of one's own are."""
+    return f"jobs/{job}/params.json"
+
+
+def queue_result_key(job: str, attempt: int) -> str:
+    """What an attempt at such a job made."""
+    return f"jobs/{job}/result.{attempt}.json"
+
+
+def is_queue_document(key: str) -> bool:
+    """Whether a key is one of these."""
+    return bool(re.fullmatch(r"jobs/[^/]+/(params|result\.[0-9]+)\.json", key, re.ASCII))

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from rushes.domain.errors import LeaseLost, NeverWorks, NotFound, OverLimit, Refused, StaleToken
+from rushes.domain.errors import LeaseLost, NeverWorks, NotFound, Refused, StaleToken
 from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, short, task_id
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict, retry_delay
@@ -20,12 +21,12 @@ from rushes.home import Home, version
 from rushes.ledger.port import Page
 from rushes.library.access.task_tokens import TaskToken, TokenKeys, TokenSigner
 from rushes.library.created_range import ANY_TIME, CreatedRange
+from rushes.library.queue_documents import INLINE_BYTES, Document, QueueDocuments
 from rushes.plan.planner import JobSpec
 
 RECIPE, STAGE = "queue", "work"  # of a job in a queue of one's own: one task
 MOST = 10  # jobs in one answer
 LONGEST_LEASE = 43_200  # seconds
-PARAMS_BYTES = 256 * 1024
 TOKEN_SECONDS = 86_400  # a token outlives its lease: the fence says whether it still counts
 SWEEP_SECONDS = 5.0
 FRESH_SECONDS = 1.0  # a row that was written since has a whole lease
@@ -43,7 +44,7 @@ class QueuedJob:
 
     job: str
     queue: str
-    params: bytes
+    params: Document
     attempt: int
     token: str
 
@@ -61,6 +62,10 @@ class Queues:
         return tuple(name for part in self.home.settings.queues.split(",") if (name := part.strip()))
 
     @cached_property
+    def _documents(self) -> QueueDocuments:
+        return QueueDocuments(self.home)
+
+    @cached_property
     def _keys(self) -> TokenKeys:
         return TokenKeys(self.home)
 
@@ -74,13 +79,9 @@ class Queues:
         self._check(queue)
         if not is_id(request_id):
             raise Refused("a request needs an id of letters, digits, _ and -", "Make a random one for each request.")
-        if len(params) > PARAMS_BYTES:
-            raise OverLimit(
-                f"parameters have at most {PARAMS_BYTES} bytes", "Store them elsewhere and send an address."
-            )
         owner, request = self.home.owner, digest(["queue", request_id])
         job = job_id(owner, request)
-        asked = {STAGE: {"params": base64.b64encode(params).decode("ascii")}}
+        asked = {STAGE: self._kept(job, params)}
         payload = JobSpec(owner, Fingerprint(f"queue:{queue}", 0, 0), (STAGE,), asked).to_text()
         first = Draft(task_id(job, STAGE, None), job, STAGE, None, _spec(owner), self._lane(queue))
         new = NewJob(job, owner, request, request_id, RECIPE, payload, priority, queue=queue)
@@ -114,9 +115,10 @@ class Queues:
                     continue
                 leases, looked = row.claim(self._lane(queue)), self._clock()
                 if leases:
-                    found = self._hand_out(signer, queue, row.hand_over(), leases[0])
-                    taken, hinted = taken + 1, True  # the lease is the caller's, also if it leaves now
-                    yield found
+                    hinted, found = True, self._hand_out(signer, queue, row.hand_over(), leases[0])
+                    if found:
+                        taken += 1  # the lease is the caller's, also if it leaves now
+                        yield found
                 elif taken or is_late:
                     return
                 else:
@@ -145,9 +147,11 @@ class Queues:
             raise _stale(read)
         return _fresh(self._keys.signer(), read)
 
-    def complete(self, token: str, job: str) -> Job:
+    def complete(self, token: str, job: str, result: bytes = b"") -> Job:
         """Done; the same token again is done already. Raises as `extend`; ForeignToken: it is another job's."""
         read = self._read(token, job=job)
+        if result and self._holds(read):  # else it is done already, or somebody else's
+            self._documents.keep_result(read.job, read.fence, result)
         reply = self.home.ledger.complete(read.receipt, [Finish(read.task, read.fence)])
         self._settle(read, reply.verdicts[0])
         return self.home.ledger.job(read.job)
@@ -171,10 +175,30 @@ class Queues:
     def held(self, token: str) -> TaskToken:
         """What a token says, if its attempt is still the one that counts. Raises as `extend`."""
         read = self._read(token)
-        rows = self.home.ledger.tasks(ids=[read.task]).rows
-        if not rows or rows[0].state is not TaskState.LEASED or rows[0].fence != read.fence:
+        if not self._holds(read):
             raise _stale(read)
         return read
+
+    def _holds(self, read: TaskToken) -> bool:
+        rows = self.home.ledger.tasks(ids=[read.task]).rows
+        return bool(rows) and rows[0].state is TaskState.LEASED and rows[0].fence == read.fence
+
+    def result(self, job: str) -> Document:
+        """What a job that is done has made; none of a job that is not. Raises NotFound."""
+        (task,) = self.home.ledger.tasks(self.job(job).id).rows
+        return self._documents.result(job, task.fence) if task.state is TaskState.DONE else Document()
+
+    def params(self, job: Job) -> Document | None:
+        """What a job asks; None if it is missing."""
+        asked = JobSpec.from_text(job.payload).options[STAGE]
+        if "stored" in asked:
+            return self._documents.params(job.id, int(asked["stored"]))
+        return Document(params_of(job), size=params_size(job))
+
+    def _kept(self, job: str, params: bytes) -> dict[str, Any]:
+        if len(params) > INLINE_BYTES:
+            return {"stored": self._documents.keep_params(job, params)}
+        return {"params": base64.b64encode(params).decode("ascii")}
 
     def job(self, id: str) -> Job:
         """One job.
@@ -223,9 +247,13 @@ class Queues:
         hints = self.home.transport.wait([self._lane(queue)], seconds, 1)
         return bool(hints) or self._clock() - begin < seconds / 2  # woken
 
-    def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob:
+    def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob | None:
         token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0)
-        params = params_of(self.home.ledger.job(lease.job))
+        params = self.params(self.home.ledger.job(lease.job))
+        if params is None:  # nobody can do this job
+            failure = Failure("DamagedBlob", "its parameters are missing", "Put it in again.", NeverWorks.verdict)
+            self._settle(token, self.home.ledger.fail(holder, lease.task, lease.fence, failure, None))
+            return None
         return QueuedJob(lease.job, queue, params, lease.fence, _fresh(signer, token))
 
     def _read(self, token: str, queue: str = "", job: str = "") -> TaskToken:
@@ -284,8 +312,13 @@ class _Row:
 
 
 def params_of(job: Job) -> bytes:
-    """The parameters of a job in a queue of one's own."""
-    return base64.b64decode(JobSpec.from_text(job.payload).options[STAGE]["params"])
+    """The parameters of a job in a queue of one's own that stand in the ledger; b"" if they are stored elsewhere."""
+    return base64.b64decode(JobSpec.from_text(job.payload).options[STAGE].get("params", ""))
+
+
+def params_size(job: Job) -> int:
+    """How many bytes they have, wherever they are."""
+    return int(JobSpec.from_text(job.payload).options[STAGE].get("stored", len(params_of(job))))
 
 
 def _spec(owner: str) -> str:

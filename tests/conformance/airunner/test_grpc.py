@@ -3,6 +3,7 @@
 import importlib
 import sys
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from grpc_tools import protoc
 from proof.setups import Servers
 
+from rushes.blobs.documents import read_document
 from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft, Failure, Finish
@@ -328,6 +330,56 @@ def test_attempts_of_footage_are_streamed_like_those_of_others(client: Client) -
         (2, "PROCESS_START", False), (2, "OUTPUT_DATA", False), (2, "PROCESS_END", True),
     ]  # fmt: skip
     ledger.control(worker, JobCommand.LEAVE)
+
+
+def test_large_parameters_and_results_go_to_object_storage(client: Client) -> None:
+    """Large payload offloading: at `jobs/{job_id}/params.json`, read by a signed address where the store can sign.
+
+    Where: library/queue_documents.py
+    """
+    params, result = b"p" * 300_000, b"r" * 3_000_000
+    job = client.enqueue("heavy", params).job_id
+    assert client.enqueue("heavy", b"q" * 200_000).job_id == job, "the first one's parameters stay"
+    assert read_document(client.library.home.blobs, f"jobs/{job}/params.json") == params
+    (taken,) = client.dequeue()
+    signs = client.library.settings.blobs.startswith("s3://")
+    assert (bool(taken.job.params_url), bool(taken.job.params), taken.job.params_size) == (
+        signs,
+        not signs,
+        len(params),
+    )
+    assert _read(taken.job.params_url, taken.job.params) == params
+    asked = client.pb.CompleteRequest(task_token=taken.task_token, job_id=job, result=result)
+    for _ in range(2):
+        assert client.jobs.Complete(asked).state == client.pb.JOB_STATE_COMPLETED
+    got = client.jobs.Get(client.pb.GetRequest(job_id=job))
+    assert (got.job.state, got.job.params, got.job.params_size) == (client.pb.JOB_STATE_COMPLETED, b"", len(params))
+    assert (_read(got.result_url, got.result), got.result_size) == (result, len(result))
+
+
+def _read(address: str, data: bytes) -> bytes:
+    if not address:
+        return data
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        return bytes(answer.read())
+
+
+def test_a_small_result_comes_with_its_job_and_nobody_elses(client: Client) -> None:
+    """JobResult (populated on completion): of the attempt that completed, of no other and no job that is not done.
+
+    Where: library/queue_documents.py, library/queues.py
+    """
+    job = client.enqueue("light", b"1").job_id
+    (first,) = client.dequeue()
+    client.jobs.GiveBack(client.pb.GiveBackRequest(task_token=first.task_token))
+    (second,) = client.dequeue()
+    with pytest.raises(grpc.RpcError) as caught:
+        client.jobs.Complete(client.pb.CompleteRequest(task_token=first.task_token, job_id=job, result=b"zombie"))
+    assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
+    assert client.jobs.Get(client.pb.GetRequest(job_id=job)).result == b""
+    client.jobs.Complete(client.pb.CompleteRequest(task_token=second.task_token, job_id=job, result=b"made"))
+    got = client.jobs.Get(client.pb.GetRequest(job_id=job))
+    assert (got.result, got.result_size, got.result_url, got.job.params) == (b"made", 4, "", b"1")
 
 
 def test_events_of_a_job_that_is_not_there_are_not_found(client: Client) -> None:

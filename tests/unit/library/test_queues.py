@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from rushes.blobs.documents import read_document
+from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import ExpiredToken, Refused
 from rushes.domain.job import JobCommand, JobState
 from rushes.jobs.steps import cancel_step, retry_step
 from rushes.library import Library
 from rushes.library.access.task_tokens import TokenKeys, TokenSigner
 from rushes.library.job_events import MOST_EVENTS, EventPublisher, WorkEvent, WorkEventType, follow, watch
+from rushes.library.queue_documents import INLINE_BYTES
 from rushes.library.queues import Queues
+from rushes.library.work.retention import _forget
 
 DAY, LEASE = 86_400, 600
 
@@ -145,6 +149,30 @@ def test_more_events_than_are_kept_of_an_attempt_are_no_message(queues: Queues) 
     with pytest.raises(Refused, match="at most 1000 events"):
         EventPublisher(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 2)))
     assert EventPublisher(queues).publish(taken.token, told(*range(1, MOST_EVENTS + 1))) == MOST_EVENTS
+
+
+LARGE = b"x" * (INLINE_BYTES + 1)
+
+
+def test_a_job_whose_parameters_are_missing_fails_and_the_next_one_is_taken(queues: Queues) -> None:
+    broken, good = queues.enqueue("default", "broken", LARGE), queues.enqueue("default", "good", b"")
+    queues.home.blobs.delete(f"jobs/{broken.id}/params.json")
+    assert [taken.job for taken in queues.dequeue("default", 1, LEASE)] == [good.id]
+    assert queues.job(broken.id).state is JobState.FAILED
+    assert not [worker for worker in queues.home.ledger.workers() if not worker.held]
+
+
+def test_documents_are_kept_by_a_backup_and_go_with_their_job(library: Library, tmp_path: Path) -> None:
+    queues = library.queues
+    job = queues.enqueue("default", "one", LARGE).id
+    (taken,) = queues.dequeue("default", 1, LEASE)
+    queues.complete(taken.token, job, b"made")
+    library.maintenance.backup(tmp_path / "backup")
+    copied = FolderBlobs(tmp_path / "backup" / "files")
+    assert read_document(copied, f"jobs/{job}/params.json") == LARGE
+    assert read_document(copied, f"jobs/{job}/result.1.json") == b"made"
+    _forget(queues.home, queues.job(job))
+    assert list(queues.home.blobs.keys("jobs/")) == []
 
 
 def test_the_only_step_of_a_job_is_cancelled_and_retried_as_the_job(library: Library) -> None:

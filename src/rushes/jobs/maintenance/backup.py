@@ -19,7 +19,7 @@ from rushes.blobs.key_rules import checked_blob_key
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, Refused
-from rushes.domain.keys import blob_key, parse_blob_key
+from rushes.domain.keys import blob_key, is_queue_document, parse_blob_key
 from rushes.domain.result import Artifact
 from rushes.files import READ, copy_private, locked_or_refused, make_private, write_whole
 from rushes.jobs.maintenance.reports import BackupReport
@@ -62,7 +62,7 @@ def backup(
 
 
 def copy(source: Blobs, target: Blobs) -> BackupReport:
-    """Copy all blobs, each checked by its hash, then all manifests; what vanishes meanwhile is passed over."""
+    """Copy all blobs, each checked by its hash, manifests, and documents of queues; what vanishes is passed over."""
     copy_identity(source, target)
     files = size = copied = 0
     damaged: list[str] = []
@@ -91,6 +91,10 @@ def copy(source: Blobs, target: Blobs) -> BackupReport:
         if data:
             files, size = files + 1, size + len(data)
             copied += _put(target, key, data)
+    for key in filter(is_queue_document, source.keys("jobs/")):
+        if document := read_document(source, key):
+            files, size = files + 1, size + len(document)
+            copied += _put(target, key, document)
     return BackupReport(files, size, copied, tuple(damaged))
 
 

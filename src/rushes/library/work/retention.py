@@ -18,6 +18,8 @@ from rushes.jobs.maintenance.gc import GcRound, forget_job
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
 from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.library.idempotency import forget_requests
+from rushes.library.queue_documents import QueueDocuments
+from rushes.library.queues import RECIPE
 from rushes.records.port import Conflict, Record
 from rushes.telemetry import log
 from rushes.uploads.service import Uploads
@@ -53,6 +55,8 @@ def tidy(home: Home) -> None:
 
 def _forget(home: Home, job: Job) -> None:
     forget_job(home.ledger, job)
+    if job.recipe == RECIPE:
+        QueueDocuments(home).forget(job.id)
     if video := json.loads(job.facts or "{}").get("video"):
         home.follower.forget(home.owner, video, job.id)
 

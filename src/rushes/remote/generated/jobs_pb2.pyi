@@ -23,7 +23,7 @@ JOB_STATE_FAILED: JobState
 JOB_STATE_CANCELLED: JobState
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "queue", "state", "params", "request_id", "created_at", "updated_at")
+    __slots__ = ("job_id", "queue", "state", "params", "request_id", "created_at", "updated_at", "params_url", "params_size")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,8 @@ class Job(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_URL_FIELD_NUMBER: _ClassVar[int]
+    PARAMS_SIZE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     queue: str
     state: JobState
@@ -38,7 +40,9 @@ class Job(_message.Message):
     request_id: str
     created_at: int
     updated_at: int
-    def __init__(self, job_id: _Optional[str] = ..., queue: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., params: _Optional[bytes] = ..., request_id: _Optional[str] = ..., created_at: _Optional[int] = ..., updated_at: _Optional[int] = ...) -> None: ...
+    params_url: str
+    params_size: int
+    def __init__(self, job_id: _Optional[str] = ..., queue: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., params: _Optional[bytes] = ..., request_id: _Optional[str] = ..., created_at: _Optional[int] = ..., updated_at: _Optional[int] = ..., params_url: _Optional[str] = ..., params_size: _Optional[int] = ...) -> None: ...
 
 class EnqueueRequest(_message.Message):
     __slots__ = ("queue", "request_id", "params", "priority")
@@ -101,12 +105,14 @@ class UpdateVisibilityResponse(_message.Message):
     def __init__(self, task_token: _Optional[str] = ...) -> None: ...
 
 class CompleteRequest(_message.Message):
-    __slots__ = ("task_token", "job_id")
+    __slots__ = ("task_token", "job_id", "result")
     TASK_TOKEN_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
     task_token: str
     job_id: str
-    def __init__(self, task_token: _Optional[str] = ..., job_id: _Optional[str] = ...) -> None: ...
+    result: bytes
+    def __init__(self, task_token: _Optional[str] = ..., job_id: _Optional[str] = ..., result: _Optional[bytes] = ...) -> None: ...
 
 class CompleteResponse(_message.Message):
     __slots__ = ("state",)
@@ -139,6 +145,24 @@ class GiveBackRequest(_message.Message):
 class GiveBackResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class GetRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class GetResponse(_message.Message):
+    __slots__ = ("job", "result", "result_url", "result_size")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_URL_FIELD_NUMBER: _ClassVar[int]
+    RESULT_SIZE_FIELD_NUMBER: _ClassVar[int]
+    job: Job
+    result: bytes
+    result_url: str
+    result_size: int
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., result: _Optional[bytes] = ..., result_url: _Optional[str] = ..., result_size: _Optional[int] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("queue", "state", "created_from", "created_to", "page_size", "cursor", "page")

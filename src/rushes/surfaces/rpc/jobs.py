@@ -10,7 +10,7 @@ from rushes.library import Library
 from rushes.library.access.signing import Signer
 from rushes.library.created_range import CreatedRange, utc_millis
 from rushes.library.job_events import millis
-from rushes.library.queues import params_of
+from rushes.library.queues import params_of, params_size
 from rushes.remote.generated import jobs_pb2 as pb
 
 LONGEST_WAIT = 20  # seconds
@@ -45,7 +45,11 @@ class JobsApi:
         wait = min(max(0, request.wait_seconds), LONGEST_WAIT, _time_left(context))
         lease = request.visibility_timeout_seconds
         for taken in self._queues.dequeue(request.queue, request.max_jobs, lease, wait, context.is_active):
-            job = pb.Job(job_id=taken.job, queue=taken.queue, params=taken.params, state=pb.JOB_STATE_RUNNING)
+            params = taken.params
+            job = pb.Job(
+                job_id=taken.job, queue=taken.queue, params=params.data, params_url=params.address,
+                params_size=params.size, state=pb.JOB_STATE_RUNNING,
+            )  # fmt: skip
             yield pb.DequeueResponse(job=job, task_token=taken.token, attempt=taken.attempt)
 
     def update_visibility(self, request: pb.UpdateVisibilityRequest, _context: Any) -> pb.UpdateVisibilityResponse:
@@ -57,7 +61,8 @@ class JobsApi:
         """Done."""
         if not request.job_id:
             raise Refused("job_id is required")
-        return pb.CompleteResponse(state=STATES[self._queues.complete(request.task_token, request.job_id).state])
+        job = self._queues.complete(request.task_token, request.job_id, request.result)
+        return pb.CompleteResponse(state=STATES[job.state])
 
     def fail(self, request: pb.FailRequest, _context: Any) -> pb.FailResponse:
         """The attempt failed."""
@@ -68,6 +73,11 @@ class JobsApi:
         """Free it at once."""
         self._queues.give_back(request.task_token)
         return pb.GiveBackResponse()
+
+    def get(self, request: pb.GetRequest, _context: Any) -> pb.GetResponse:
+        """One job, and what it made."""
+        job, made = self._queues.job(request.job_id), self._queues.result(request.job_id)
+        return pb.GetResponse(job=_job(job), result=made.data, result_url=made.address, result_size=made.size)
 
     def list(self, request: pb.ListRequest, _context: Any) -> pb.ListResponse:
         """Jobs of a queue, newest first, by cursor or by page."""
@@ -91,7 +101,8 @@ def _time_left(context: Any) -> float:
 
 def _job(job: Job) -> pb.Job:
     return pb.Job(
-        job_id=job.id, queue=job.queue, state=STATES[job.state], params=params_of(job), request_id=job.name,
+        job_id=job.id, queue=job.queue, state=STATES[job.state], params=params_of(job),
+        params_size=params_size(job), request_id=job.name,
         created_at=millis(job.created_at), updated_at=millis(job.finished_at or job.started_at or job.created_at),
     )  # fmt: skip
 
