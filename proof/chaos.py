@@ -2,6 +2,7 @@
 
 python -m proof.chaos --kills 560 --seed 1
 python -m proof.chaos --setup all --kills 2000
+python -m proof.chaos --setup aws --kills 200 --new-disk
 """
 
 import argparse
@@ -26,7 +27,7 @@ from proof.kills import Disturbed, Film, Kill, Visits, disturbed, environment, u
 from proof.setups import Servers, servers
 from proof.zygote import Hand, hands
 
-SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws", "bucket")
+SETUPS = ("sqlite", "postgres", "postgres+s3", "postgres+valkey+s3", "aws", "bucket")
 BUSY = {"TOY_SECONDS": "0.6"}  # so that leases are held most of the time
 ROW = 9  # kills of one film, one after the other: a task that lost its worker ten times is not tried again by itself
 HEADS = ("ledger.move_in", "migrate")  # only a new home passes them: where a kill there is wanted, it is the first
@@ -43,12 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=560, help="on each set-up")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=6, help="films killed at the same time")
+    parser.add_argument("--new-disk", action="store_true", help="the disk is lost with each kill (results in a bucket)")
     asked = parser.parse_args(argv)
     bad = 0
     for setup in SETUPS if asked.setup == "all" else [asked.setup]:
         begun, folder, rows, dead = time.monotonic(), Path(tempfile.mkdtemp(prefix="chaos-")), [], 0
         with contextlib.suppress(KeyboardInterrupt):  # enough for today: what was seen so far is told
-            for row in chaos(folder, setup, asked.kills, asked.seed, asked.at_once):
+            for row in chaos(folder, setup, asked.kills, asked.seed, asked.at_once, new_disk=asked.new_disk):
                 rows.append(row)
                 dead += len(row[1].held)
                 print(f"\r{setup}: {dead}/{asked.kills} kills ", end="", file=sys.stderr, flush=True)
@@ -60,10 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if bad else 0
 
 
-def chaos(folder: Path, setup: str, count: int, seed: int, at_once: int) -> Iterator[Row]:
+def chaos(folder: Path, setup: str, count: int, seed: int, at_once: int, *, new_disk: bool = False) -> Iterator[Row]:
     """Make the kills, spread evenly over every point that an undisturbed run passes."""
     first, *guests = (draw(folder / f"film{n}.mp4", seconds) for n, seconds in enumerate(SECONDS))
-    film = Film(first, "toy_join", guests=tuple(guests), new_disk=setup == "bucket")
+    film = Film(first, "toy_join", guests=tuple(guests), new_disk=new_disk or setup == "bucket")
     reference, visits = _undisturbed(folder / "reference", setup, film)
     chance, points = random.Random(seed), list(visits)
     waiting, died, number = [points[n % len(points)] for n in range(count)], True, 0

@@ -16,7 +16,7 @@ from rushes.servers import postgres, seaweed, valkey
 from rushes.servers.process import Running
 
 BUCKET = "rushes"
-SETUPS = ("sqlite", "postgres", "postgres-16", "postgres+valkey+s3", "aws", "bucket")
+SETUPS = ("sqlite", "postgres", "postgres-16", "postgres+s3", "postgres+valkey+s3", "aws", "bucket")
 
 
 @dataclass

@@ -39,6 +39,7 @@ LATE = 300.0
 PARTS = {
     "sqlite": "sqlite|poll",
     "postgres": "postgres|notify",
+    "postgres+s3": "postgres|notify|s3",
     "postgres+valkey+s3": "postgres|notify|redis|s3",
     "aws": "aws|dynamodb|sqs|s3",
     "bucket": "bucket|sqlite|poll|s3",

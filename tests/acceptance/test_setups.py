@@ -41,6 +41,7 @@ POINTS = ("blob:after", "manifest:before", "manifest:after", "hint:before", "hin
           "ledger.draft:after", "ledger.complete:before", "ledger.complete:after", "publish:before")  # fmt: skip
 SAMPLE = {setup: random.Random(f"{SEED}{setup}").sample(POINTS, 3) for setup in SETUPS}
 SAMPLE[SEEING] = ["manifest:before"]
+LOST = {setup: SAMPLE[setup].pop() for setup in SETUPS[1:]} | {"postgres+s3": "manifest:after"}  # and the disk with it
 
 
 @dataclass(slots=True)
@@ -112,6 +113,19 @@ def test_killed_and_started_again(setup: str, point: str, sites: Callable[[str],
     site = sites(setup)
     nth = random.Random(f"{SEED}{point}").randint(1, two_thirds(point, site.visits))
     outcome = disturbed(tmp_path / "run", site.fresh(), [Kill(point, nth)], site.reference)
+    assert outcome.bad == ()
+    assert len(outcome.held) == 1
+
+
+@pytest.mark.parametrize(("setup", "point"), LOST.items())
+def test_killed_and_the_disk_of_its_machine_lost(
+    setup: str, point: str, sites: Callable[[str], Site], tmp_path: Path
+) -> None:
+    site = sites(setup)
+    assert site.reference.bad == ()
+    nth = random.Random(f"{SEED}{point}").randint(1, two_thirds(point, site.visits))
+    film = replace(site.fresh(), new_disk=True)
+    outcome = disturbed(tmp_path / "run", film, [Kill(point, nth)], site.reference)
     assert outcome.bad == ()
     assert len(outcome.held) == 1
 
