@@ -23,7 +23,7 @@ from rushes.transport.notify import Notify
 from rushes.transport.port import Describe, Transport
 from rushes.wiring.setup import Setup, hints_of
 
-POOL = 10  # connections of one process (CONTRACTS: a worker's share)
+POOLS, POOL = {"serve": 20}, 10  # connections of one process, at most
 
 
 class PostgresSetup(Setup):
@@ -33,10 +33,11 @@ class PostgresSetup(Setup):
         """`process` is what the database calls us, with host and process id."""
         super().__init__(settings, home)
         self._name = f"rushes {process} {platform.node()}:{os.getpid()}"
+        self._pool = POOLS.get(process, POOL)
 
     @cached_property
     def _db(self) -> Postgres:
-        return Postgres(named(self._settings.store, self._name), size=POOL, pooled=self._settings.pgbouncer)
+        return Postgres(named(self._settings.store, self._name), size=self._pool, pooled=self._settings.pgbouncer)
 
     def ledger(self) -> Ledger:
         """Tables."""

@@ -14,6 +14,7 @@ from rushes.jobs.control import Reconciler
 from rushes.library import Library
 from rushes.settings import load
 from rushes.telemetry import log
+from rushes.wiring.postgres import PostgresSetup
 from tests.api.kit import PROGRAM
 from tests.conformance.eioku.conftest import Bench
 from tests.log_lines import logged
@@ -114,15 +115,34 @@ def test_the_variables_of_the_document_are_read(bench: Bench, name: str, value: 
     assert str(getattr(load(plain, {name: value}).settings, setting)).lower() == value.lower()
 
 
-@pytest.mark.parametrize(("setting", "value"), [("task_seconds", 1800)])
-def test_defaults_are_those_of_the_document(bench: Bench, setting: str, value: int) -> None:
-    """Environment Variables: a job times out after 1800 seconds.
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("task_seconds", 1800),
+        ("gpu_concurrency", 2),
+        ("require_gpu", False),
+        ("lanes", "auto"),
+        ("inference_seconds", 600),
+    ],
+)
+def test_defaults_are_those_of_the_document(bench: Bench, setting: str, value: object) -> None:
+    """Environment Variables: ARQ_JOB_TIMEOUT 1800, GPU_CONCURRENCY 2, REQUIRE_GPU false, GPU_MODE auto; httpx 600 s.
 
     Where: settings.py
     """
     plain = bench.folder / "no settings"
     plain.mkdir(exist_ok=True)
     assert getattr(load(plain, {}).settings, setting) == value
+
+
+@pytest.mark.parametrize(("process", "connections"), [("serve", 20), ("worker", 10)])
+def test_the_pools_have_the_size_of_the_document(tmp_path: Path, process: str, connections: int) -> None:
+    """High-Level Service Topology: the API has a connection pool of 20, a worker one of 10.
+
+    Where: wiring/postgres.py
+    """
+    settings = load(tmp_path, {"DATABASE_URL": "postgresql://eioku:eioku_dev@postgres:5432/eioku"}).settings
+    assert PostgresSetup(settings, tmp_path, process)._db._size == connections
 
 
 def test_logs_are_structured(tmp_path: Path) -> None:
