@@ -42,6 +42,8 @@ _queue: SpanQueue | None = None  # None: off
 _sampler: Sampler
 _now: ContextVar[Context | None] = ContextVar("trace", default=None)
 _tasks: dict[str, Span] = {}  # attempts that are under way here, by task
+_jobs: dict[str, str] = {}  # contexts of jobs that were worked on here lately: hints of their next tasks carry them
+_MOST_JOBS = 500
 
 
 def start(process: str, env: Environment = ENVIRON) -> None:
@@ -56,6 +58,7 @@ def stop() -> None:
     global _queue
     queue, _queue = _queue, None
     _tasks.clear()
+    _jobs.clear()
     if queue is not None:
         queue.stop(FLUSH_SECONDS)
 
@@ -92,6 +95,9 @@ def begin_task(id: str, trace: str, about: Mapping[str, object]) -> None:
     """An attempt was leased."""
     parent = context_of(trace) if _queue is not None else None
     if parent and _sampler(parent, parent.trace):
+        if len(_jobs) >= _MOST_JOBS:
+            _jobs.clear()
+        _jobs[id.partition(".")[0]] = trace
         _tasks[id] = _span(f"task {id.split('.')[1]}", parent, about=_plain(about))
 
 
@@ -112,6 +118,11 @@ def of_task(task: str, name: str, **about: object) -> AbstractContextManager[Non
     if _queue is None or (one := _tasks.get(task)) is None:
         return _NOTHING
     return _Recorded(name, _inside(one), "internal", about)
+
+
+def of_job(job: str) -> str:
+    """The W3C context of a job that was worked on here lately, "" if it is not known."""
+    return _jobs.get(job, "")
 
 
 def context_of(header: str) -> Context | None:

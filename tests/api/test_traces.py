@@ -4,17 +4,26 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
 from rushes import tracing
 from rushes.domain.task import trace_of, with_trace
 from rushes.library import JobRequest, Library
+from rushes.library.access.worker_tokens import WorkerTokens
+from rushes.metrics import PROCESS, text
 from rushes.otlp.collector import TRACES
 from rushes.otlp.collector import collector as collector_of
+from rushes.remote.generated import events_pb2 as events
+from rushes.remote.generated import jobs_pb2 as jobs
+from rushes.surfaces.rpc.server import RpcServer
 from tests.api.kit import PROGRAM, serving
-from tests.otlp_receiver import Collector, collecting
+from tests.otlp_receiver import Collector, ReceivedSpan, collecting
+from tests.promql import scraped
 
 TRACE, CLIENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 HEADERS = {"traceparent": f"00-{TRACE}-{CLIENT}-01"}
@@ -30,14 +39,15 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         tracing.stop()
 
 
+@pytest.mark.parametrize("remote", [False, True], ids=["with the store", "with a token alone"])
 def test_the_traces_of_one_film_form_one_tree_from_upload_to_search(
-    collector: Collector, home: Path, film: Path
+    collector: Collector, home: Path, film: Path, remote: bool
 ) -> None:
     with serving(home) as server:
         begun = server.http.post(
             "/api/v1/uploads",
             headers={**HEADERS, "Tus-Resumable": "1.0.0", "Upload-Length": str(film.stat().st_size),
-                     "Upload-Metadata": "filename ZmlsbS5tcDQ=,only cHJvYmUscGxheWxpc3Q="},
+                     "Upload-Metadata": "filename ZmlsbS5tcDQ=,recipe dGV4dA=="},
         )  # fmt: skip
         assert begun.status_code == 201, begun.text
         sent = server.http.patch(
@@ -47,14 +57,16 @@ def test_the_traces_of_one_film_form_one_tree_from_upload_to_search(
                      "Content-Type": "application/offset+octet-stream"},
         )  # fmt: skip
         assert sent.status_code in (200, 204), sent.text
-        work_once(home)
+        if remote:
+            work_without_credentials(server.library)
+        else:
+            work_once(home)
         assert [job.state for job in server.library.jobs.page().rows] == ["completed"]
         assert server.http.get("/api/v1/search?q=anything", headers=HEADERS).status_code == 200
         tracing.stop()
-    spans = [span for span in collector.spans if span.trace == TRACE]
-    known = {span.id for span in spans} | {CLIENT}
-    assert [span for span in spans if span.parent not in known] == [], "no branch hangs in the air"
+    spans = tree(collector)
     names = {span.name for span in spans}
+    assert remote == ({"gRPC WorkerService/WriteBlob", "gRPC WorkerService/CreateManifest"} <= names)
     assert names >= {"HTTP POST", "HTTP PATCH", "HTTP GET", "job.submit", "ledger.submit", "task probe", "stage probe",
                      "task develop", "task playlist", "ledger.complete", "blobs.put", "blobs.commit"}  # fmt: skip
     submit = next(span for span in spans if span.name == "job.submit")
@@ -67,6 +79,24 @@ def test_the_traces_of_one_film_form_one_tree_from_upload_to_search(
     asked = {span.id for span in spans if span.about.get("rushes.path") == "/api/v1/search"}
     assert [span for span in spans if span.parent in asked], "the search is seen from inside"
     assert {("serve", "rushes.http.requests.total"), ("worker", "rushes.tasks.total")} <= collector.figures
+
+
+def tree(collector: Collector) -> list[ReceivedSpan]:
+    """The spans of the trace, all of them below what the client did."""
+    spans = [span for span in collector.spans if span.trace == TRACE]
+    known = {span.id for span in spans} | {CLIENT}
+    assert [span for span in spans if span.parent not in known] == [], "no branch hangs in the air"
+    return spans
+
+
+def work_without_credentials(library: Library) -> None:
+    rpc = RpcServer(library, "127.0.0.1:0")
+    rpc.start()
+    env = {**os.environ, "RUSHES_WORKER_TOKEN": WorkerTokens(library.home).create("one")}
+    argv = [*PROGRAM, "worker", "--server", f"grpc://127.0.0.1:{rpc.port}", "--slots", "2", "--until-idle"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+    rpc.stop()
+    assert done.returncode == 0, done.stderr
 
 
 def work_once(home: Path) -> None:
@@ -122,3 +152,77 @@ def test_a_trace_is_no_part_of_the_question() -> None:
     assert with_trace(spec, "") == spec
     assert trace_of(with_trace(spec, HEADERS["traceparent"])) == HEADERS["traceparent"]
     assert trace_of(spec) == ""
+
+
+def test_a_job_of_a_queue_is_one_tree_over_grpc_and_its_verbs_are_counted(collector: Collector, home: Path) -> None:
+    before = counted()
+    with Library(home, options={"queues": ("films", "the test")}) as library:
+        server = RpcServer(library, "127.0.0.1:0")
+        server.start()
+        with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            asked = jobs.EnqueueRequest(queue="films", request_id="one", params=b"{}")
+            for _ in range(2):  # the second one makes nothing
+                job = call(channel, "JobService/Enqueue", asked, jobs.EnqueueResponse, **HEADERS)
+            wanted = jobs.DequeueRequest(queue="films", max_jobs=1, visibility_timeout_seconds=60)
+            (taken,) = call(channel, "JobService/Dequeue", wanted, jobs.DequeueResponse)
+            assert taken.traceparent.split("-")[1] == TRACE, "its worker can go on with it"
+            renewal = jobs.UpdateVisibilityRequest(task_token=taken.task_token, visibility_timeout_seconds=60)
+            token = call(channel, "JobService/UpdateVisibility", renewal, jobs.UpdateVisibilityResponse).task_token
+            told = [events.JobEvent(sequence=n, type="JOB_EVENT_TYPE_OUTPUT_DATA", data=b"x") for n in (1, 2, 3)]
+            for one in (token, "forged"):
+                publish = events.PublishRequest(task_token=one, events=told)
+                with suppress(grpc.RpcError):
+                    call(channel, "JobEventsService/Publish", publish, events.PublishResponse)
+            finish = jobs.CompleteRequest(task_token=token, job_id=job.job_id)
+            for _ in range(2):
+                call(channel, "JobService/Complete", finish, jobs.CompleteResponse)
+            watch = events.StreamRequest(job_id=job.job_id)
+            assert len(list(call(channel, "JobEventsService/Stream", watch, events.StreamResponse))) == 3
+        server.stop()
+    tracing.stop()
+    spans = tree(collector)
+    assert {"gRPC JobService/Enqueue", "job.submit", "ledger.submit", "gRPC JobService/UpdateVisibility",
+            "gRPC JobService/Complete", "ledger.complete", "events.publish"} <= {one.name for one in spans}  # fmt: skip
+    assert [span.about["rushes.events"] for span in spans if span.name == "events.publish"] == ["3"]
+    assert {span.trace for span in collector.spans} == {TRACE}, "what nobody asks to be recorded begins no tree"
+    now = counted()
+    assert {name: now.get(name, 0) - before.get(name, 0) for name in COUNTED} == COUNTED
+
+
+COUNTED = {
+    ("rushes_jobs_enqueued_total", "films"): 1,
+    ("rushes_jobs_dequeued_total", "films"): 1,
+    ("rushes_jobs_visibility_updates_total",): 1,
+    ("rushes_jobs_completed_total", "films", "completed"): 2,
+    ("rushes_events_persisted_total",): 3,
+    ("rushes_events_publish_total", "true"): 1,
+    ("rushes_events_publish_total", "false"): 1,
+    ("rushes_events_publish_errors_total", "refused"): 1,
+    ("rushes_events_publish_duration_seconds_count",): 1,
+    ("rushes_streams_historical_replay_events_total",): 3,
+    ("rushes_streams_historical_replay_duration_seconds_count",): 1,
+    ("rushes_streams_active", "grpc"): 0,
+    ("rushes_rpc_requests_total", "OK", "JobService/Complete"): 2,
+    ("rushes_rpc_requests_total", "INVALID_ARGUMENT", "JobEventsService/Publish"): 1,
+    ("rushes_rpc_request_seconds_count", "JobService/Dequeue"): 1,
+}
+
+
+def counted() -> dict[tuple[str, ...], float]:
+    """What this process has counted, by name and values of labels."""
+    found = scraped(text(PROCESS.families()))
+    return {
+        (name, *(value for key, value in sorted(labels) if key != "instance")): number
+        for name, samples in found.items()
+        for labels, number in samples.items()
+    }
+
+
+def call(channel: Any, path: str, request: Any, answer: Any, **metadata: str) -> Any:
+    """A method of a server as somebody's worker calls it; the answers of a stream."""
+    make = {"Dequeue": channel.unary_stream, "Stream": channel.unary_stream, "Publish": channel.stream_unary}
+    method = path.partition("/")[2]
+    ask = make.get(method, channel.unary_unary)(
+        f"/rushes.v1.{path}", type(request).SerializeToString, answer.FromString
+    )
+    return ask(iter([request]) if method == "Publish" else request, timeout=60, metadata=[*metadata.items()])

@@ -15,8 +15,10 @@ from typing import Any
 import aws_kit
 import pytest
 from ledger_kit import claim, done, film, new_job, opened, worker
+from tests.otlp_receiver import collecting
 from tests.servers_aws import KEY, SECRET
 
+from rushes import tracing
 from rushes.aws.client import Service
 from rushes.domain.job import JobState
 from rushes.jobs.control import announce_missing
@@ -273,3 +275,33 @@ def test_a_stage_in_a_lane_of_its_own_has_its_queue(tmp_path: Path) -> None:
     with contextlib.closing(home.transport) as hints:
         hints.announce("tpu", ["job_1.fold"])
         assert hints.wait(["tpu"], LONG) == ("job_1.fold",)
+
+
+def test_a_hint_carries_the_trace_of_its_job(service: Service, clock: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        tracing.start("test")
+        try:
+            one = aws_kit.hints(using=service, clock=clock)
+            other = aws_kit.hints(one._env, clock=clock)
+            with tracing.span("job.submit", f"00-{trace}-b7ad6b7169203331-01"):
+                one.announce("cpu", ["job_a.probe"])
+                context = tracing.current()
+            tracing.begin_task("job_b.probe", context, {})
+            one.announce("cpu", ["job_b.develop.00000"])  # by a worker, while nothing is recorded
+            one.announce("cpu", ["job_c.probe"])  # of a job without a trace
+            raw(one, '{"task_id": "job_d.probe", "traceparent": ["no", "context"]}')
+            found: set[str] = set()
+            while len(found) < 4:
+                found |= {*other.wait(["cpu"], LONG)}
+            one.close()
+            other.close()
+        finally:
+            tracing.stop()
+    spans = [span for span in collector.spans if span.trace == trace]
+    assert {span.trace for span in collector.spans} == {trace}
+    received = {span.about["rushes.task"] for span in spans if span.name == "sqs.receive"}
+    assert received == {"job_a.probe", "job_b.develop.00000"}
+    (sent,) = [span for span in spans if span.name == "sqs.send_message_batch"]
+    assert (sent.about["rushes.queue"], sent.about["rushes.count"]) == (f"rushes-{one._env}-cpu", "1")

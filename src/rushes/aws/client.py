@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Any
@@ -14,6 +14,7 @@ from botocore.config import Config  # type: ignore[import-untyped]
 
 from rushes.domain.errors import NotAllowed, RushesError, StoreAway, Throttled, WrongHome
 from rushes.metrics import PROCESS
+from rushes.tracing import inner_span, is_on
 
 PATIENCE_SECONDS = 10.0  # well inside a lease, so that a worker still hears that it was lost
 CONDITION = "ConditionalCheckFailed"
@@ -33,6 +34,7 @@ _MISSING_HINT = (
     "Check the name. rushes creates its table and its queues if its role may (dynamodb:CreateTable, sqs:CreateQueue); "
     "create the queue of storage events yourself."
 )
+_BATCHES = ("Entries", "TransactItems", "RequestItems")
 _SKEW_MILLIS = 2000  # the Date of an answer has whole seconds
 _chance = SystemRandom()
 
@@ -94,7 +96,13 @@ class Service:
             ConditionFailed: a condition did not hold.
             StoreAway: no answer in time.
         """
-        for last in self._tries():
+        with inner_span(f"{self._name}.{operation}", "client", **(_told(request) if is_on() else {})):
+            return self._answer(operation, request, once=once)
+
+    def _answer(self, operation: str, request: Mapping[str, Any], *, once: bool) -> Any:
+        for again, last in enumerate(self._tries()):
+            if again:
+                PROCESS.add(f"rushes_{self._name}_retries_total", operation=operation)
             with self._lock:
                 self.requests[operation] += 1
             PROCESS.add(f"rushes_{self._name}_operations_total", operation=operation)
@@ -103,7 +111,7 @@ class Service:
                 return self._check_clock(getattr(self._client, operation)(**request), sent)
             except exceptions.ClientError as e:
                 if _is_throttled(e):
-                    PROCESS.add(f"rushes_{self._name}_throttles_total")
+                    PROCESS.add(f"rushes_{self._name}_throttles_total", operation=operation)
                 _raise_unless_transient(e, once, last)
             except exceptions.NoCredentialsError as e:
                 raise NotAllowed("no credentials for AWS were found") from e
@@ -141,6 +149,13 @@ class Service:
             theirs, now = int(parsedate_to_datetime(date).timestamp() * 1000), time.time_ns() // 1_000_000
             self._skew = 0 if sent - _SKEW_MILLIS < theirs < now + _SKEW_MILLIS else theirs - now
         return answer
+
+
+def _told(request: Mapping[str, Any]) -> dict[str, object]:
+    """What spans tell of a request: its table or queue, and how much is in a batch."""
+    batch = next((request[name] for name in _BATCHES if name in request), None)
+    queue = str(request.get("QueueUrl", "")).rpartition("/")[2] or None
+    return {"table": request.get("TableName"), "queue": queue, "count": None if batch is None else len(batch)}
 
 
 def _raise_unless_transient(e: exceptions.ClientError, once: bool, last: bool) -> None:

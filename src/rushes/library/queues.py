@@ -12,9 +12,20 @@ from functools import cached_property
 from typing import Any
 
 from rushes.domain.errors import LeaseLost, NeverWorks, NotFound, Refused, StaleToken
-from rushes.domain.job import Job, JobCommand, JobState, NewJob
+from rushes.domain.job import FINAL, Job, JobCommand, JobState, NewJob
 from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, short, task_id
-from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict, retry_delay
+from rushes.domain.task import (
+    Draft,
+    Failure,
+    Finish,
+    Lease,
+    LeaseStatus,
+    TaskState,
+    Verdict,
+    retry_delay,
+    trace_of,
+    with_trace,
+)
 from rushes.domain.video import Fingerprint
 from rushes.domain.worker import Incarnation
 from rushes.home import Home, version
@@ -22,7 +33,9 @@ from rushes.ledger.port import Page
 from rushes.library.access.task_tokens import TaskToken, TokenKeys, TokenSigner
 from rushes.library.created_range import ANY_TIME, CreatedRange
 from rushes.library.queue_documents import INLINE_BYTES, Document, QueueDocuments
+from rushes.metrics import PROCESS
 from rushes.plan.planner import JobSpec
+from rushes.tracing import current, span
 
 RECIPE, STAGE = "queue", "work"  # of a job in a queue of one's own: one task
 MOST = 10  # jobs in one answer
@@ -47,6 +60,7 @@ class QueuedJob:
     params: Document
     attempt: int
     token: str
+    trace: str = ""
 
 
 class Queues:
@@ -83,13 +97,17 @@ class Queues:
         job = job_id(owner, request)
         asked = {STAGE: self._kept(job, params)}
         payload = JobSpec(owner, Fingerprint(f"queue:{queue}", 0, 0), (STAGE,), asked).to_text()
-        first = Draft(task_id(job, STAGE, None), job, STAGE, None, _spec(owner), self._lane(queue))
         new = NewJob(job, owner, request, request_id, RECIPE, payload, priority, queue=queue)
-        made = self.home.ledger.submit(new, first).job
-        if made.queue != queue:
-            raise Refused(f"request {request_id!r} is a job of the queue {made.queue!r}", "Make another id for this.")
-        self.home.transport.announce(first.lane, [first.id])
-        return made
+        with span("job.submit", job=job, queue=queue):
+            spec = with_trace(_spec(owner), current())
+            first = Draft(task_id(job, STAGE, None), job, STAGE, None, spec, self._lane(queue))
+            made = self.home.ledger.submit(new, first)
+            if made.job.queue != queue:
+                told = f"request {request_id!r} is a job of the queue {made.job.queue!r}"
+                raise Refused(told, "Make another id for this.")
+            self.home.transport.announce(first.lane, [first.id])
+        PROCESS.add("rushes_jobs_enqueued_total", made.created, queue=queue)
+        return made.job
 
     def dequeue(
         self, queue: str, n: int, lease_seconds: int, wait_seconds: float = 0.0, goes_on: GoesOn = lambda: True
@@ -145,6 +163,7 @@ class Queues:
         status = self.home.ledger.renew(holder, {read.task: read.fence}, {}).leases[read.task]
         if status is not LeaseStatus.KEEP:
             raise _stale(read)
+        PROCESS.add("rushes_jobs_visibility_updates_total")
         return _fresh(self._keys.signer(), read)
 
     def complete(self, token: str, job: str, result: bytes = b"") -> Job:
@@ -153,8 +172,7 @@ class Queues:
         if result and self._holds(read):  # else it is done already, or somebody else's
             self._documents.keep_result(read.job, read.fence, result)
         reply = self.home.ledger.complete(read.receipt, [Finish(read.task, read.fence)])
-        self._settle(read, reply.verdicts[0])
-        return self.home.ledger.job(read.job)
+        return self._settle(read, reply.verdicts[0])
 
     def fail(self, token: str, message: str, *, retry: bool = True) -> Job:
         """The attempt failed: tried again after a while (four times in all), or never. Raises as `extend`."""
@@ -162,8 +180,7 @@ class Queues:
         (task,) = self.home.ledger.tasks(ids=[read.task]).rows or (None,)
         delay = retry_delay(task.failures + 1, secrets.randbelow(1000) / 1000) if task and retry else None
         failure = Failure("WorkFailed", message[:4000], "See what its worker reported.", NeverWorks.verdict)
-        self._settle(read, self.home.ledger.fail(read.receipt, read.task, read.fence, failure, delay))
-        return self.home.ledger.job(read.job)
+        return self._settle(read, self.home.ledger.fail(read.receipt, read.task, read.fence, failure, delay))
 
     def give_back(self, token: str) -> None:
         """Free it at once, counted as nothing; a token that is stale changes nothing. Raises as `extend`."""
@@ -248,21 +265,27 @@ class Queues:
         return bool(hints) or self._clock() - begin < seconds / 2  # woken
 
     def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob | None:
-        token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0)
+        trace = trace_of(lease.spec)
+        token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0, trace=trace)
         params = self.params(self.home.ledger.job(lease.job))
         if params is None:  # nobody can do this job
             failure = Failure("DamagedBlob", "its parameters are missing", "Put it in again.", NeverWorks.verdict)
             self._settle(token, self.home.ledger.fail(holder, lease.task, lease.fence, failure, None))
             return None
-        return QueuedJob(lease.job, queue, params, lease.fence, _fresh(signer, token))
+        PROCESS.add("rushes_jobs_dequeued_total", queue=queue)
+        return QueuedJob(lease.job, queue, params, lease.fence, _fresh(signer, token), trace)
 
     def _read(self, token: str, queue: str = "", job: str = "") -> TaskToken:
         return self._keys.signer().read(token, self.home.owner, queue, job)
 
-    def _settle(self, read: TaskToken, verdict: Verdict) -> None:
+    def _settle(self, read: TaskToken, verdict: Verdict) -> Job:
         if verdict is not Verdict.OK:
             raise _stale(read)
         self._leave(read)
+        job = self.home.ledger.job(read.job)
+        if job.state in FINAL:
+            PROCESS.add("rushes_jobs_completed_total", queue=read.queue, state=job.state.value)
+        return job
 
     def _leave(self, read: TaskToken) -> None:
         try:

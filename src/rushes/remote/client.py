@@ -12,6 +12,7 @@ import grpc
 from rushes.domain import errors
 from rushes.domain.errors import LeaseLost, NotAllowed, Refused, RushesError, StaleToken, StoreAway
 from rushes.remote.generated import workers_pb2 as pb
+from rushes.tracing import HEADER, current
 
 SCHEMES = ("grpcs://", "grpc://")
 CALL_SECONDS = 20.0  # shorter than a lease: a call that hangs must not lose it
@@ -107,25 +108,29 @@ class RemoteServer:
             RushesError: what failed there.
         """
         with _translated():
-            return self._methods[method](request, timeout=seconds, metadata=self._metadata)
+            return self._methods[method](request, timeout=seconds, metadata=self._about())
 
     def begin(self, method: str, request: Any, seconds: float) -> Any:
         """The same as something to wait for, and to cancel."""
-        return self._methods[method].future(request, timeout=seconds, metadata=self._metadata)
+        return self._methods[method].future(request, timeout=seconds, metadata=self._about())
 
     def read(self, method: str, request: Any) -> Iterator[Any]:
         """The parts of an answer. Raises as `call`, while they are read as well."""
         with _translated():
-            yield from self._methods[method](request, timeout=FILE_SECONDS, metadata=self._metadata)
+            yield from self._methods[method](request, timeout=FILE_SECONDS, metadata=self._about())
 
     def write(self, method: str, requests: Iterable[Any]) -> Any:
         """The answer to something that is sent in parts. Raises as `call`."""
         with _translated():
-            return self._methods[method](iter(requests), timeout=FILE_SECONDS, metadata=self._metadata)
+            return self._methods[method](iter(requests), timeout=FILE_SECONDS, metadata=self._about())
 
     def close(self) -> None:
         """Close the connection."""
         self._channel.close()
+
+    def _about(self) -> tuple[tuple[str, str], ...]:
+        trace = current()
+        return (*self._metadata, (HEADER, trace)) if trace else self._metadata
 
     def _method(self, method: Any) -> Any:
         make = {

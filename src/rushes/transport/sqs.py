@@ -16,6 +16,7 @@ from rushes.aws.client import Service
 from rushes.domain.errors import RushesError, WrongHome
 from rushes.domain.worker import site_of
 from rushes.telemetry import effect, log
+from rushes.tracing import HEADER, current, of_job, span
 from rushes.transport.breaker import CircuitBreaker
 from rushes.transport.poll import Poll
 
@@ -200,8 +201,11 @@ class SqsHints(Poll):
         answer = self._ask("receive_message", lane, MaxNumberOfMessages=min(_BATCH, n), WaitTimeSeconds=seconds) or {}
         queue, now, tasks = self._urls.get(lane, ""), self._clock(), []
         for message in answer.get("Messages", ()):
-            receipt, task = _Receipt(queue, message["ReceiptHandle"], now), _task(message["Body"])
-            if task is None:
+            receipt, (task, trace) = _Receipt(queue, message["ReceiptHandle"], now), _hint(message["Body"])
+            if trace:
+                with span("sqs.receive", trace, queue=self._name(lane), task=task):
+                    pass  # that it came, and when
+            if not task:
                 self._drop(receipt)
                 continue
             with self._changed:
@@ -249,16 +253,20 @@ def _has_queue(lane: str) -> bool:
 
 
 def _message(lane: str, task: str, attempt: int) -> str:
-    return json.dumps({"job_id": task.partition(".")[0], "queue": lane, "attempt": attempt, "task_id": task})
+    job = task.partition(".")[0]
+    doc = {"job_id": job, "queue": lane, "attempt": attempt, "task_id": task}
+    trace = current() or of_job(job)
+    return json.dumps({**doc, HEADER: trace} if trace else doc)
 
 
-def _task(body: str) -> str | None:
-    """The task that a message hints at, None if it is no hint of ours."""
+def _hint(body: str) -> tuple[str, str]:
+    """The task that a message hints at, "" if it is no hint of ours, and the W3C context that came along."""
     try:
-        task = json.loads(body)["task_id"]
-    except (ValueError, TypeError, KeyError):
-        return None
-    return task if isinstance(task, str) and task else None
+        doc = json.loads(body)
+        task, trace = doc["task_id"], doc.get(HEADER, "")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return "", ""
+    return task if isinstance(task, str) else "", trace if isinstance(trace, str) else ""
 
 
 def _tens(entries: Sequence[dict[str, Any]]) -> Iterable[Sequence[dict[str, Any]]]:

@@ -336,8 +336,13 @@ class Shell:
         if self._until(self):
             self._inputs.put(inputs.StopRequested(at_once=True))
 
+    @property
+    def free_bytes(self) -> int | None:
+        """Of the disk that results are written on, None where there is none."""
+        return self._deps.free_bytes()
+
     def _check_disk_space(self) -> bool:
-        free = self._deps.free_bytes()
+        free = self.free_bytes
         enough = free is None or free >= self._deps.reserve
         if enough != self.state.has_space:
             self._inputs.put(DiskSpace(enough, free or 0, self._deps.reserve))

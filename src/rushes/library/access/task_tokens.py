@@ -37,6 +37,7 @@ class TaskToken:
     receipt: str  # the worker's row in the ledger
     fence: int
     expires: int  # seconds since 1970
+    trace: str = ""  # the W3C context of the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,14 @@ class TokenSigner:
         if token.owner != owner or queue not in ("", token.queue) or job not in ("", token.job):
             raise ForeignToken("this task token is about another job")
         return token
+
+
+def trace_in(text: str) -> str:
+    """The W3C context that a token carries, "" if none; whoever can forge it can send any context as well."""
+    try:
+        return str(json.loads(_split(text)[0]).get("trace", ""))
+    except (ForgedToken, ValueError, AttributeError):
+        return ""
 
 
 def _encode(data: bytes) -> str:

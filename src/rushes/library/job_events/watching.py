@@ -51,15 +51,20 @@ def watch(
 
 def follow(found: EventWatch, goes_on: Callable[[], bool] = lambda: True) -> Iterator[WorkEvent]:
     """What is told until the job is final."""
-    pause = LOOK_SECONDS
+    pause, begun, past = LOOK_SECONDS, time.monotonic(), True
     while goes_on():
-        news = False
+        news = 0
         for event in found.look():
-            news = True
+            news += 1
             yield event
+        if past:
+            PROCESS.add("rushes_streams_historical_replay_events_total", news)
+        if past and not found.more:
+            past = False
+            PROCESS.observe("rushes_streams_historical_replay_duration_seconds", time.monotonic() - begun)
         if found.over:
             return
-        pause = next_pause(pause, news=news)
+        pause = next_pause(pause, news=bool(news))
         time.sleep(0.0 if found.more else pause)
 
 
@@ -115,6 +120,7 @@ class QueueWatch:
             if lines[-1].number - LOG_LINES > self._seen:  # more was told between two looks than is kept
                 self._truncation.note(lines[0].number)
                 PROCESS.add("rushes_channels_overflow_total")
+                PROCESS.add("rushes_events_dropped_total", max(0, lines[0].number - 1 - self._seen), reason="not_kept")
             return lines
         first = self._read(0) if 0 < self._attempt < latest else ()
         if not first or _fence(first[0]) == self._attempt:

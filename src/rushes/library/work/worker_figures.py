@@ -55,12 +55,14 @@ class WorkerFigures:
             case GiveBack():
                 count("rushes_tasks_total", stage=stage, outcome="given_back")
 
-    def families(self, state: State) -> list[Family]:
-        """Everything, with slots and memory as they are now."""
+    def families(self, state: State, free_bytes: int | None) -> list[Family]:
+        """Everything, with slots, memory and disk as they are now."""
         busy = sum(not held.settled for held in list(state.held.values()))
         self._registry.set("rushes_worker_slots", busy, state="busy")
         self._registry.set("rushes_worker_slots", max(0, state.limits.slots - busy), state="free")
         self._registry.set("rushes_worker_memory_bytes", _memory())
+        if free_bytes is not None:
+            self._registry.set("rushes_worker_free_bytes", free_bytes)
         return self._registry.families()
 
 

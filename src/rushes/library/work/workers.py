@@ -203,7 +203,7 @@ class HomeWorker(_Worker):
         return 128 + self.signal if self.signal else 0
 
     def _told(self) -> list[Family]:
-        return self._figures.families(self.shell.state)
+        return self._figures.families(self.shell.state, self.shell.free_bytes)
 
     def _events(self) -> AbstractContextManager[None]:
         """Hears storage events meanwhile, if it stays and has the credentials for it."""

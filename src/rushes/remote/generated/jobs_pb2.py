@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rushes/v1/jobs.proto\x12\trushes.v1\"\xbd\x01\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.rushes.v1.JobState\x12\x0e\n\x06params\x18\x04 \x01(\x0c\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x12\n\ncreated_at\x18\x06 \x01(\x03\x12\x12\n\nupdated_at\x18\x07 \x01(\x03\x12\x12\n\nparams_url\x18\x08 \x01(\t\x12\x13\n\x0bparams_size\x18\t \x01(\x03\"U\n\x0e\x45nqueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x06params\x18\x03 \x01(\x0c\x12\x10\n\x08priority\x18\x04 \x01(\x05\"Y\n\x0f\x45nqueueResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x12\n\ncreated_at\x18\x02 \x01(\x03\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.rushes.v1.JobState\"k\n\x0e\x44\x65queueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x10\n\x08max_jobs\x18\x02 \x01(\x05\x12\"\n\x1avisibility_timeout_seconds\x18\x03 \x01(\x05\x12\x14\n\x0cwait_seconds\x18\x04 \x01(\x05\"S\n\x0f\x44\x65queueResponse\x12\x1b\n\x03job\x18\x01 \x01(\x0b\x32\x0e.rushes.v1.Job\x12\x12\n\ntask_token\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\"`\n\x17UpdateVisibilityRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\"\n\x1avisibility_timeout_seconds\x18\x03 \x01(\x05\".\n\x18UpdateVisibilityResponse\x12\x12\n\ntask_token\x18\x01 \x01(\t\"E\n\x0f\x43ompleteRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x0e\n\x06result\x18\x03 \x01(\x0c\"6\n\x10\x43ompleteResponse\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.rushes.v1.JobState\"E\n\x0b\x46\x61ilRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tpermanent\x18\x03 \x01(\x08\"2\n\x0c\x46\x61ilResponse\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.rushes.v1.JobState\"%\n\x0fGiveBackRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\"\x12\n\x10GiveBackResponse\"\x1c\n\nGetRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"c\n\x0bGetResponse\x12\x1b\n\x03job\x18\x01 \x01(\x0b\x32\x0e.rushes.v1.Job\x12\x0e\n\x06result\x18\x02 \x01(\x0c\x12\x12\n\nresult_url\x18\x03 \x01(\t\x12\x13\n\x0bresult_size\x18\x04 \x01(\x03\"\x9b\x01\n\x0bListRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\"\n\x05state\x18\x02 \x01(\x0e\x32\x13.rushes.v1.JobState\x12\x14\n\x0c\x63reated_from\x18\x03 \x01(\x03\x12\x12\n\ncreated_to\x18\x04 \x01(\x03\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x0e\n\x06\x63ursor\x18\x06 \x01(\t\x12\x0c\n\x04page\x18\x07 \x01(\x05\"O\n\x0cListResponse\x12\x1c\n\x04jobs\x18\x01 \x03(\x0b\x32\x0e.rushes.v1.Job\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x11\n\tlast_page\x18\x03 \x01(\x08*\x9b\x01\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_PENDING\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x17\n\x13JOB_STATE_COMPLETED\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x05\x32\xa1\x04\n\nJobService\x12@\n\x07\x45nqueue\x12\x19.rushes.v1.EnqueueRequest\x1a\x1a.rushes.v1.EnqueueResponse\x12\x42\n\x07\x44\x65queue\x12\x19.rushes.v1.DequeueRequest\x1a\x1a.rushes.v1.DequeueResponse0\x01\x12[\n\x10UpdateVisibility\x12\".rushes.v1.UpdateVisibilityRequest\x1a#.rushes.v1.UpdateVisibilityResponse\x12\x43\n\x08\x43omplete\x12\x1a.rushes.v1.CompleteRequest\x1a\x1b.rushes.v1.CompleteResponse\x12\x37\n\x04\x46\x61il\x12\x16.rushes.v1.FailRequest\x1a\x17.rushes.v1.FailResponse\x12\x43\n\x08GiveBack\x12\x1a.rushes.v1.GiveBackRequest\x1a\x1b.rushes.v1.GiveBackResponse\x12\x34\n\x03Get\x12\x15.rushes.v1.GetRequest\x1a\x16.rushes.v1.GetResponse\x12\x37\n\x04List\x12\x16.rushes.v1.ListRequest\x1a\x17.rushes.v1.ListResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14rushes/v1/jobs.proto\x12\trushes.v1\"\xbd\x01\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.rushes.v1.JobState\x12\x0e\n\x06params\x18\x04 \x01(\x0c\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x12\n\ncreated_at\x18\x06 \x01(\x03\x12\x12\n\nupdated_at\x18\x07 \x01(\x03\x12\x12\n\nparams_url\x18\x08 \x01(\t\x12\x13\n\x0bparams_size\x18\t \x01(\x03\"U\n\x0e\x45nqueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x06params\x18\x03 \x01(\x0c\x12\x10\n\x08priority\x18\x04 \x01(\x05\"Y\n\x0f\x45nqueueResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x12\n\ncreated_at\x18\x02 \x01(\x03\x12\"\n\x05state\x18\x03 \x01(\x0e\x32\x13.rushes.v1.JobState\"k\n\x0e\x44\x65queueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x10\n\x08max_jobs\x18\x02 \x01(\x05\x12\"\n\x1avisibility_timeout_seconds\x18\x03 \x01(\x05\x12\x14\n\x0cwait_seconds\x18\x04 \x01(\x05\"h\n\x0f\x44\x65queueResponse\x12\x1b\n\x03job\x18\x01 \x01(\x0b\x32\x0e.rushes.v1.Job\x12\x12\n\ntask_token\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\x05\x12\x13\n\x0btraceparent\x18\x04 \x01(\t\"`\n\x17UpdateVisibilityRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\"\n\x1avisibility_timeout_seconds\x18\x03 \x01(\x05\".\n\x18UpdateVisibilityResponse\x12\x12\n\ntask_token\x18\x01 \x01(\t\"E\n\x0f\x43ompleteRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12\x0e\n\x06job_id\x18\x02 \x01(\t\x12\x0e\n\x06result\x18\x03 \x01(\x0c\"6\n\x10\x43ompleteResponse\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.rushes.v1.JobState\"E\n\x0b\x46\x61ilRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tpermanent\x18\x03 \x01(\x08\"2\n\x0c\x46\x61ilResponse\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.rushes.v1.JobState\"%\n\x0fGiveBackRequest\x12\x12\n\ntask_token\x18\x01 \x01(\t\"\x12\n\x10GiveBackResponse\"\x1c\n\nGetRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"c\n\x0bGetResponse\x12\x1b\n\x03job\x18\x01 \x01(\x0b\x32\x0e.rushes.v1.Job\x12\x0e\n\x06result\x18\x02 \x01(\x0c\x12\x12\n\nresult_url\x18\x03 \x01(\t\x12\x13\n\x0bresult_size\x18\x04 \x01(\x03\"\x9b\x01\n\x0bListRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\"\n\x05state\x18\x02 \x01(\x0e\x32\x13.rushes.v1.JobState\x12\x14\n\x0c\x63reated_from\x18\x03 \x01(\x03\x12\x12\n\ncreated_to\x18\x04 \x01(\x03\x12\x11\n\tpage_size\x18\x05 \x01(\x05\x12\x0e\n\x06\x63ursor\x18\x06 \x01(\t\x12\x0c\n\x04page\x18\x07 \x01(\x05\"O\n\x0cListResponse\x12\x1c\n\x04jobs\x18\x01 \x03(\x0b\x32\x0e.rushes.v1.Job\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x11\n\tlast_page\x18\x03 \x01(\x08*\x9b\x01\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11JOB_STATE_PENDING\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x17\n\x13JOB_STATE_COMPLETED\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x05\x32\xa1\x04\n\nJobService\x12@\n\x07\x45nqueue\x12\x19.rushes.v1.EnqueueRequest\x1a\x1a.rushes.v1.EnqueueResponse\x12\x42\n\x07\x44\x65queue\x12\x19.rushes.v1.DequeueRequest\x1a\x1a.rushes.v1.DequeueResponse0\x01\x12[\n\x10UpdateVisibility\x12\".rushes.v1.UpdateVisibilityRequest\x1a#.rushes.v1.UpdateVisibilityResponse\x12\x43\n\x08\x43omplete\x12\x1a.rushes.v1.CompleteRequest\x1a\x1b.rushes.v1.CompleteResponse\x12\x37\n\x04\x46\x61il\x12\x16.rushes.v1.FailRequest\x1a\x17.rushes.v1.FailResponse\x12\x43\n\x08GiveBack\x12\x1a.rushes.v1.GiveBackRequest\x1a\x1b.rushes.v1.GiveBackResponse\x12\x34\n\x03Get\x12\x15.rushes.v1.GetRequest\x1a\x16.rushes.v1.GetResponse\x12\x37\n\x04List\x12\x16.rushes.v1.ListRequest\x1a\x17.rushes.v1.ListResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rushes.v1.jobs_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATE']._serialized_start=1425
-  _globals['_JOBSTATE']._serialized_end=1580
+  _globals['_JOBSTATE']._serialized_start=1446
+  _globals['_JOBSTATE']._serialized_end=1601
   _globals['_JOB']._serialized_start=36
   _globals['_JOB']._serialized_end=225
   _globals['_ENQUEUEREQUEST']._serialized_start=227
@@ -42,31 +42,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DEQUEUEREQUEST']._serialized_start=405
   _globals['_DEQUEUEREQUEST']._serialized_end=512
   _globals['_DEQUEUERESPONSE']._serialized_start=514
-  _globals['_DEQUEUERESPONSE']._serialized_end=597
-  _globals['_UPDATEVISIBILITYREQUEST']._serialized_start=599
-  _globals['_UPDATEVISIBILITYREQUEST']._serialized_end=695
-  _globals['_UPDATEVISIBILITYRESPONSE']._serialized_start=697
-  _globals['_UPDATEVISIBILITYRESPONSE']._serialized_end=743
-  _globals['_COMPLETEREQUEST']._serialized_start=745
-  _globals['_COMPLETEREQUEST']._serialized_end=814
-  _globals['_COMPLETERESPONSE']._serialized_start=816
-  _globals['_COMPLETERESPONSE']._serialized_end=870
-  _globals['_FAILREQUEST']._serialized_start=872
-  _globals['_FAILREQUEST']._serialized_end=941
-  _globals['_FAILRESPONSE']._serialized_start=943
-  _globals['_FAILRESPONSE']._serialized_end=993
-  _globals['_GIVEBACKREQUEST']._serialized_start=995
-  _globals['_GIVEBACKREQUEST']._serialized_end=1032
-  _globals['_GIVEBACKRESPONSE']._serialized_start=1034
-  _globals['_GIVEBACKRESPONSE']._serialized_end=1052
-  _globals['_GETREQUEST']._serialized_start=1054
-  _globals['_GETREQUEST']._serialized_end=1082
-  _globals['_GETRESPONSE']._serialized_start=1084
-  _globals['_GETRESPONSE']._serialized_end=1183
-  _globals['_LISTREQUEST']._serialized_start=1186
-  _globals['_LISTREQUEST']._serialized_end=1341
-  _globals['_LISTRESPONSE']._serialized_start=1343
-  _globals['_LISTRESPONSE']._serialized_end=1422
-  _globals['_JOBSERVICE']._serialized_start=1583
-  _globals['_JOBSERVICE']._serialized_end=2128
+  _globals['_DEQUEUERESPONSE']._serialized_end=618
+  _globals['_UPDATEVISIBILITYREQUEST']._serialized_start=620
+  _globals['_UPDATEVISIBILITYREQUEST']._serialized_end=716
+  _globals['_UPDATEVISIBILITYRESPONSE']._serialized_start=718
+  _globals['_UPDATEVISIBILITYRESPONSE']._serialized_end=764
+  _globals['_COMPLETEREQUEST']._serialized_start=766
+  _globals['_COMPLETEREQUEST']._serialized_end=835
+  _globals['_COMPLETERESPONSE']._serialized_start=837
+  _globals['_COMPLETERESPONSE']._serialized_end=891
+  _globals['_FAILREQUEST']._serialized_start=893
+  _globals['_FAILREQUEST']._serialized_end=962
+  _globals['_FAILRESPONSE']._serialized_start=964
+  _globals['_FAILRESPONSE']._serialized_end=1014
+  _globals['_GIVEBACKREQUEST']._serialized_start=1016
+  _globals['_GIVEBACKREQUEST']._serialized_end=1053
+  _globals['_GIVEBACKRESPONSE']._serialized_start=1055
+  _globals['_GIVEBACKRESPONSE']._serialized_end=1073
+  _globals['_GETREQUEST']._serialized_start=1075
+  _globals['_GETREQUEST']._serialized_end=1103
+  _globals['_GETRESPONSE']._serialized_start=1105
+  _globals['_GETRESPONSE']._serialized_end=1204
+  _globals['_LISTREQUEST']._serialized_start=1207
+  _globals['_LISTREQUEST']._serialized_end=1362
+  _globals['_LISTRESPONSE']._serialized_start=1364
+  _globals['_LISTRESPONSE']._serialized_end=1443
+  _globals['_JOBSERVICE']._serialized_start=1604
+  _globals['_JOBSERVICE']._serialized_end=2149
 # @@protoc_insertion_point(module_scope)

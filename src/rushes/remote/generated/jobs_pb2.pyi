@@ -79,14 +79,16 @@ class DequeueRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_jobs: _Optional[int] = ..., visibility_timeout_seconds: _Optional[int] = ..., wait_seconds: _Optional[int] = ...) -> None: ...
 
 class DequeueResponse(_message.Message):
-    __slots__ = ("job", "task_token", "attempt")
+    __slots__ = ("job", "task_token", "attempt", "traceparent")
     JOB_FIELD_NUMBER: _ClassVar[int]
     TASK_TOKEN_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     job: Job
     task_token: str
     attempt: int
-    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., task_token: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., task_token: _Optional[str] = ..., attempt: _Optional[int] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class UpdateVisibilityRequest(_message.Message):
     __slots__ = ("task_token", "queue", "visibility_timeout_seconds")

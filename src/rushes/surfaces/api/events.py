@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -77,9 +78,11 @@ async def _job_stream(hub: EventHub, library: Library, job: Job, seen: int, show
     try:
         yield "retry: 2000\n\n"
         row = await run_sync(library.jobs.get, job.id)  # what comes after it comes to the subscriber
+        begun, count = time.monotonic(), 0
         while seen < row.last_event and (past := await run_sync(library.jobs.events, job.id, seen, PAST)):
             yield shown.text(map(Message.of_event, past))
-            seen = past[-1].number
+            seen, count = past[-1].number, count + len(past)
+        hub.replayed(count, time.monotonic() - begun)
         yield ": live\n\n"
         perhaps_over = row.state in FINAL
         while not subscriber.closed and not (perhaps_over and await _is_over(library, job.id, seen)):

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse
 from rushes.domain.errors import RushesError
 from rushes.library import Library
 from rushes.library.work.fleet_figures import MOST_DEAD, MOST_JOBS, FleetFigures, FleetWatch
-from rushes.metrics import PROCESS, Family, labels, merged, text
+from rushes.metrics import FAMILIES, PROCESS, Family, labels, merged, text
 
 router = APIRouter(tags=["health"])
 
@@ -24,8 +24,9 @@ def metrics(request: Request) -> str:
 def server_figures(state: Any) -> list[Family]:
     """Everything that the application with this state tells."""
     library: Library = state.library
-    told = [*merged([*state.access.metrics.families(), *PROCESS.families()]), _up(library)]
-    told.append(_gauge("rushes_streams_active", "open event streams", state.hub.streams))
+    name, here = "rushes_streams_active", {labels(protocol="sse"): state.hub.streams + state.hub.watches}
+    streams = Family(name, *FAMILIES[name], here)
+    told = [*merged([*state.access.metrics.families(), *PROCESS.families(), streams]), _up(library)]
     with suppress(RushesError):
         told += [*_fleet(state.fleet_watch.figures()), *_conversions(state.fleet_watch)]
         room = library.free_bytes()

@@ -135,6 +135,11 @@ class EventHub:
                 self._seen.pop(subscriber.job, None)
         self.streams -= 1
 
+    def replayed(self, events: int, seconds: float) -> None:
+        """A stream has sent the past."""
+        self._metrics.add("rushes_streams_historical_replay_events_total", events)
+        self._metrics.observe("rushes_streams_historical_replay_duration_seconds", seconds)
+
     def _run(self) -> None:
         cursor, pause = self._now(), LOOK_SECONDS
         while not self._over.is_set():
@@ -193,8 +198,10 @@ class EventHub:
         for subscriber in list(self._subscribers.get(job, ())):
             if not subscriber.closed:
                 self._metrics.add("rushes_streams_events_total", len(messages))
+                waiting = len(subscriber.messages) + len(messages)
                 if not subscriber.put(messages):
                     self._metrics.add("rushes_channels_overflow_total")
+                    self._metrics.add("rushes_events_dropped_total", waiting, reason="slow_reader")
 
     def _close_all(self) -> None:
         for subscribers in list(self._subscribers.values()):

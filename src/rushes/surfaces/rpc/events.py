@@ -1,11 +1,13 @@
 """JobEventsService: what workers tell of their attempts, and what is told of ours."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
 from rushes.library.job_events import EventFilter, EventPublisher, WorkEvent, WorkEventType, follow, watch
+from rushes.metrics import PROCESS
 from rushes.remote.generated import events_pb2 as pb
 
 TYPES: dict[int, WorkEventType] = {
@@ -32,20 +34,26 @@ class EventsApi:
         """What was told, then what comes, until the job is over."""
         wanted = EventFilter(request.from_timestamp, [_type(number) for number in request.types])
         found = watch(self._home, request.job_id, request.from_sequence, wanted, request.from_attempt)
-        for event in follow(found, context.is_active):
-            told = pb.JobEvent(
-                sequence=event.sequence,
-                timestamp=event.timestamp,
-                type=pb.JobEventType.Name(NUMBERS[event.type]),
-                data=event.data,
-            )
-            yield pb.StreamResponse(
-                event=told,
-                attempt=event.attempt,
-                task_id=event.task,
-                number=event.number,
-                truncated_before=event.before,
-            )
+        with _streaming():
+            yield from map(_told, follow(found, context.is_active))
+
+
+@contextmanager
+def _streaming() -> Iterator[None]:
+    """Counted as open meanwhile."""
+    PROCESS.add("rushes_streams_active", protocol="grpc")
+    try:
+        yield
+    finally:
+        PROCESS.add("rushes_streams_active", -1, protocol="grpc")
+
+
+def _told(event: WorkEvent) -> pb.StreamResponse:
+    type = pb.JobEventType.Name(NUMBERS[event.type])
+    told = pb.JobEvent(sequence=event.sequence, timestamp=event.timestamp, type=type, data=event.data)
+    return pb.StreamResponse(
+        event=told, attempt=event.attempt, task_id=event.task, number=event.number, truncated_before=event.before
+    )
 
 
 def _event(event: pb.JobEvent) -> WorkEvent:

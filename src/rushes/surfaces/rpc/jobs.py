@@ -50,7 +50,7 @@ class JobsApi:
                 job_id=taken.job, queue=taken.queue, params=params.data, params_url=params.address,
                 params_size=params.size, state=pb.JOB_STATE_RUNNING,
             )  # fmt: skip
-            yield pb.DequeueResponse(job=job, task_token=taken.token, attempt=taken.attempt)
+            yield pb.DequeueResponse(job=job, task_token=taken.token, attempt=taken.attempt, traceparent=taken.trace)
 
     def update_visibility(self, request: pb.UpdateVisibilityRequest, _context: Any) -> pb.UpdateVisibilityResponse:
         """Another lease from now on, and a fresh token."""

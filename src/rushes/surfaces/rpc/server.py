@@ -20,6 +20,7 @@ from rushes.surfaces.rpc.access import Bearer
 from rushes.surfaces.rpc.events import EventsApi
 from rushes.surfaces.rpc.jobs import JobsApi
 from rushes.surfaces.rpc.limits import CallLimit
+from rushes.surfaces.rpc.recording import Recorder
 from rushes.surfaces.rpc.tls import server_credentials
 from rushes.surfaces.rpc.workers import WorkersApi
 from rushes.telemetry import log
@@ -54,7 +55,7 @@ class RpcServer:
         at_once = CallLimit()
         self._server = grpc.server(
             ThreadPoolExecutor(at_once.threads),
-            interceptors=[Bearer(library.settings.token), at_once],
+            interceptors=[Recorder(), Bearer(library.settings.token), at_once],
             options=[*limits.items(), ("grpc.so_reuseport", 0)],
             maximum_concurrent_rpcs=MOST_CALLS,
         )
