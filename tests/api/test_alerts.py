@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,10 @@ from rushes.aws.client import Service
 from rushes.domain.errors import StoreAway, Throttled
 from rushes.domain.task import Failure, Finish, Lease
 from rushes.estimates.rates import RateHistory
+from rushes.library.job_events import EventPublisher, WorkEvent, WorkEventType
+from rushes.library.queues import Queues
 from rushes.library.work.worker_figures import WorkerFigures
+from rushes.library.work.workers import HomeWorker
 from rushes.metrics import FAMILIES, MOST, PROCESS, Registry, text
 from rushes.surfaces.http.event_hub import MOST as WAITING
 from rushes.surfaces.http.event_hub import Message
@@ -165,7 +169,37 @@ def test_a_reader_that_is_too_slow_fires(server: Serving) -> None:
     assert loop_done.wait(60)
     now = scrape(server)
     assert fires("RushesEventLoss", now, before)
+    assert sum(now["rushes_events_dropped_total"].values()) > WAITING
     assert not fires("RushesEventLoss", now, now)
+
+
+def test_events_that_the_store_does_not_keep_fire(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = replace(server.library.home.settings, queues="films")
+    monkeypatch.setattr(type(server.library.home), "settings", home)
+    queues = Queues(server.library.home)
+    queues.enqueue("films", "one", b"")
+    (job,) = queues.dequeue("films", 1, 60)
+    publisher, told = EventPublisher(queues), [WorkEvent(1, 0, WorkEventType.OUTPUT_DATA, b"x")]
+    before = scrape(server)
+    with monkeypatch.context() as meanwhile:
+
+        def away(*_args: object) -> None:
+            raise StoreAway("it does not answer")
+
+        meanwhile.setattr(type(server.ledger), "log", away)
+        with pytest.raises(StoreAway):
+            publisher.publish(job.token, told)
+    now = scrape(server)
+    assert fires("RushesEventsNotKept", now, before)
+    assert publisher.publish(job.token, told) == 1
+    assert not fires("RushesEventsNotKept", scrape(server), now)
+
+
+def test_mail_is_ready_to_be_sent_for_every_alert() -> None:
+    doc = yaml.safe_load((FOLDER / "alertmanager.yml").read_text())
+    names = {receiver["name"] for receiver in doc["receivers"]}
+    assert {doc["route"]["receiver"], *(route["receiver"] for route in doc["route"]["routes"])} <= names
+    assert "summary" in doc["receivers"][0]["email_configs"][0]["text"]
 
 
 def test_a_disk_that_is_nearly_full_fires(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,8 +210,11 @@ def test_a_disk_that_is_nearly_full_fires(server: Serving, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "statvfs", lambda _folder: with_free(4_000_000_000))
     assert fires("RushesDiskNearlyFull", scrape(server))
+    shell = HomeWorker(server.library.home).shell
+    worker = text(WorkerFigures(Registry()).families(shell.state, shell.free_bytes))
     monkeypatch.setattr(os, "statvfs", lambda _folder: with_free(40_000_000_000))
     assert not fires("RushesDiskNearlyFull", scrape(server))
+    assert fires("RushesDiskNearlyFull", scrape(server, worker)), "a worker elsewhere has a disk of its own"
 
 
 def test_a_worker_that_vanished_fires_until_its_tasks_are_released(
@@ -214,16 +251,19 @@ def test_what_waits_is_told_by_lane_and_stage_with_its_age_and_how_far_jobs_are(
     assert scrape(server)["rushes_http_request_seconds_count"]
 
 
-def test_scrapes_ask_as_often_however_many_jobs_there_are(server: Serving) -> None:
+def test_scrapes_ask_as_often_with_ten_films_as_with_a_thousand(server: Serving) -> None:
+    for n in range(10):
+        submit(server.ledger, f"film-{n}", tasks=1)
+    server.http.get("/metrics")
     asked = []
-    for jobs in (1, 30):
-        for n in range(jobs):
-            submit(server.ledger, f"film{jobs}-{n}", tasks=1)
-        server.http.get("/metrics")
+    for films in (0, 990):
+        for n in range(films):
+            begin(server.ledger, f"more-{n}")
         with counting(server) as (ledger, _):
-            server.http.get("/metrics")
+            told = scrape(server)
         asked.append(ledger)
     assert asked[0] == asked[1]
+    assert sum(told["rushes_tasks_ready"].values()) == 1000
 
 
 def test_conversions_are_told_under_the_names_that_their_tables_have(

@@ -37,6 +37,7 @@ def dotted(name: str) -> str:
     """The name that OTLP knows a family of Prometheus by: rushes_jobs_enqueued_total is rushes.jobs.enqueued.total."""
     if not name.startswith("rushes_"):
         return name
+    name = name.removesuffix("_seconds") if name.endswith("_duration_seconds") else name  # its unit is told apart
     for word in _WORDS:
         name = name.replace(word, word.replace("_", "\0"))
     return name.replace("_", ".").replace("\0", "_")

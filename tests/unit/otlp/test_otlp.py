@@ -133,7 +133,7 @@ def test_help_and_labels_are_escaped() -> None:
     ("prometheus", "otlp"),
     [
         ("rushes_events_publish_errors_total", "rushes.events.publish.errors.total"),
-        ("rushes_streams_historical_replay_duration", "rushes.streams.historical_replay.duration"),
+        ("rushes_streams_historical_replay_duration_seconds", "rushes.streams.historical_replay.duration"),
         ("rushes_dynamodb_batch_retries_total", "rushes.dynamodb.batch_retries.total"),
         ("rushes_jobs_visibility_updates_total", "rushes.jobs.visibility_updates.total"),
         ("ConversionSecondsPerMb", "ConversionSecondsPerMb"),
