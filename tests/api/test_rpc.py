@@ -1,22 +1,28 @@
 """gRPC as operators put it on a network: TLS, certificates of callers, health, reflection, deadlines and sizes."""
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
+from click.testing import CliRunner
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from rushes.domain.errors import Refused
+from rushes.domain.errors import NotFound, Refused, RushesError, StoreAway, Throttled
 from rushes.library import Library
+from rushes.library.access.task_tokens import TokenKeys
+from rushes.library.queues import Queues
 from rushes.remote.generated import events_pb2
 from rushes.remote.generated import jobs_pb2 as pb
+from rushes.surfaces.cli.main import main
 from rushes.surfaces.rpc import jobs
 from rushes.surfaces.rpc import server as rpc_server
 from rushes.surfaces.rpc.limits import CallLimit
@@ -222,6 +228,69 @@ def test_a_message_that_is_too_large_is_refused(tmp_path: Path, size: int, code:
     with listening(tmp_path / "home") as address:
         assert refusal(asked, address, "Enqueue", ask, pb.EnqueueResponse) == code
         assert not listed(address).jobs
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "named"),
+    [
+        (Throttled("too many requests"), "RESOURCE_EXHAUSTED", "Throttled"),
+        (StoreAway("it does not answer"), "UNAVAILABLE", "StoreAway"),
+        (NotFound("no such job"), "NOT_FOUND", "NotFound"),
+        (RushesError("a bug"), "INTERNAL", "RushesError"),
+        (RuntimeError("a secret"), "INTERNAL", None),
+    ],
+)
+def test_each_fault_has_its_code_and_a_bug_tells_nothing_of_its_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str, named: str | None
+) -> None:
+    def fail(*_args: Any, **_named: Any) -> Any:
+        raise error
+
+    for method in ("page", "dequeue"):
+        monkeypatch.setattr(Queues, method, fail)
+    with listening(tmp_path / "home") as address, grpc.insecure_channel(address) as channel:
+        for call in (lambda: listed(address), lambda: dequeue(channel)):
+            with pytest.raises(grpc.RpcError) as caught:
+                call()
+            assert caught.value.code().name == code
+            assert dict(caught.value.trailing_metadata()).get("rushes-code") == named
+            assert "secret" not in str(caught.value.details())
+
+
+def test_tokens_are_changed_by_the_command_and_an_expired_one_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+
+    def completed(taken: Any) -> str:
+        ask = pb.CompleteRequest(task_token=taken.task_token, job_id=taken.job.job_id)
+        try:
+            return str(pb.JobState.Name(asked(address, "Complete", ask, pb.CompleteResponse).state))
+        except grpc.RpcError as e:
+            return f"{e.code().name} {dict(e.trailing_metadata())['rushes-code']}"
+
+    with listening(home) as address, grpc.insecure_channel(address) as channel:
+        for id in ("one", "two", "three"):
+            asked(address, "Enqueue", pb.EnqueueRequest(queue="default", request_id=id), pb.EnqueueResponse)
+        (first,), (second,) = dequeue(channel), dequeue(channel)
+        assert CliRunner().invoke(main, ["--home", str(home), "tokens", "rotate"]).exit_code == 0
+        (third,) = dequeue(channel)
+        assert completed(first) == "JOB_STATE_COMPLETED", "the key before is still accepted"
+        assert CliRunner().invoke(main, ["--home", str(home), "tokens", "rotate"]).exit_code == 0
+        assert completed(second) == "INVALID_ARGUMENT ForgedToken"
+        monkeypatch.setattr(TokenKeys, "signer", _of_tomorrow(TokenKeys.signer))
+        assert completed(third) == "INVALID_ARGUMENT ExpiredToken"
+
+
+def _of_tomorrow(signer: Any) -> Any:
+    return lambda keys: replace(signer(keys), clock=lambda: time.time() + 86_401)
+
+
+def test_a_call_whose_deadline_passed_before_its_turn_is_not_carried_out() -> None:
+    told: list[Any] = []
+    context: Any = SimpleNamespace(is_active=lambda: False, abort=lambda *why: told.append(why[0]))
+    rpc_server._answer(lambda _request, _context: told.append("carried out"), None, context)
+    assert told == [grpc.StatusCode.DEADLINE_EXCEEDED]
 
 
 @pytest.mark.parametrize("ask", [{"created_from": 2**62}, {"created_to": 2**62}, {"cursor": "garbage"}])

@@ -258,6 +258,8 @@ def test_events_are_kept_once_replayed_and_then_live(client: Client) -> None:
     assert heard == list(range(5, 61))
     ends = client.events_pb.StreamRequest(job_id=job, types=["JOB_EVENT_TYPE_PROCESS_END"])
     assert [told.event.sequence for told in client.events.Stream(ends, timeout=60)] == [60]
+    late = client.events_pb.StreamRequest(job_id=job, from_timestamp=2**52)
+    assert list(client.events.Stream(late, timeout=60)) == []
     with pytest.raises(grpc.RpcError) as caught:
         publish([_event(client, 61, "OUTPUT_DATA")])
     assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")

@@ -118,25 +118,30 @@ def _answer(call: Call, request: Any, context: grpc.ServicerContext) -> Any:
         return context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the deadline has passed")
     try:
         return call(request, context)
-    except RushesError as e:
+    except Exception as e:  # noqa: BLE001 - told as a fault of ours
         return _refuse(context, e)
 
 
 def _stream(call: Call, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
     try:
         yield from call(request, context)
-    except RushesError as e:
+    except Exception as e:  # noqa: BLE001 - told as a fault of ours
         _refuse(context, e)
 
 
-def status_of(error: RushesError) -> Any:
-    """The gRPC status that an error of ours means."""
+def status_of(error: Exception) -> Any:
+    """The gRPC status that an error means; anything that is not ours is a bug."""
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
 
 
-def _refuse(context: grpc.ServicerContext, error: RushesError) -> None:
+def _refuse(context: grpc.ServicerContext, error: Exception) -> None:
+    if not context.is_active():  # whoever asked is gone, which is what ended it
+        raise error
     status = status_of(error)
     if status is grpc.StatusCode.INTERNAL:
         log.error("%s", error, exc_info=error)
+    if not isinstance(error, RushesError):
+        context.abort(status, "a fault of the server; its log says more")
+        return
     context.set_trailing_metadata((("rushes-code", type(error).__name__),))
     context.abort(status, f"{error}. {error.advice}")
