@@ -223,5 +223,27 @@ def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site:
         assert original(home, video).spec.source.etag == etag
 
 
+def test_machines_share_out_films_by_a_queue_of_their_addresses_and_by_looking(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is told of twice, by two machines' looks as well: every film is taken in once, and the queue is empty."""
+    monkeypatch.setattr(import_module("rushes.library.watch"), "LOOK_SECONDS", 0.05)
+    settings = (site.home / "rushes.toml").read_text().replace("/home", "") + f'store = "{site.bucket.url}"\n'
+    homes = [tmp_path / f"machine{n}" for n in range(2)]
+    for home in homes:
+        home.mkdir()
+        (home / "rushes.toml").write_text(settings)
+    place = f"{site.bucket.url}/films"
+    with Library(homes[0]) as one, Library(homes[1]) as other, one.watching(place), other.watching(place):
+        for n in range(3):
+            connect(site.bucket).put(f"films/{n} .mp4", b"film %d" % n)
+        site.say("\n".join(f"{place}/{n} .mp4" for n in range(3)))
+        site.say(f"{place}/1 .mp4")
+        site.say(f"{place}/nothing.mp4")
+        wait_for(lambda: site.left == 0 and len(one.jobs.page().rows) >= 3, "the films were never taken in")
+    with Library(homes[0]) as library:
+        assert sorted(job.name for job in library.jobs.page().rows) == [f"{n} .mp4" for n in range(3)]
+
+
 def _first(library: Library, job: str) -> TaskState:
     return library.home.ledger.tasks(job).rows[0].state

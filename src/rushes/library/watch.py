@@ -80,6 +80,8 @@ def watch(
 def watching(home: Home, place: str) -> Iterator[None]:
     """Take in what is new at a place meanwhile, in a thread; what is there at the beginning is taken in first.
 
+    What the queue of storage events tells is taken in at once, whoever of many machines hears it.
+
     Raises:
         Refused: as `watch`.
     """
@@ -87,10 +89,11 @@ def watching(home: Home, place: str) -> Iterator[None]:
     for _ in watch(home, [place], JobRequest(), once=True, pause=wait):
         pass
 
+    def pause(seconds: float) -> bool:
+        return not over.wait(seconds if home.storage_events else PREFIX_SECONDS)
+
     def look() -> None:
-        for added in watch(
-            home, [place], JobRequest(), once=False, pause=lambda _seconds: not over.wait(PREFIX_SECONDS)
-        ):
+        for added in watch(home, [place], JobRequest(), once=False, pause=pause):
             if added.error:
                 log.warning("%s was not taken in: %s", added.path, added.error)
 

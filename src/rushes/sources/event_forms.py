@@ -6,6 +6,7 @@ from urllib.parse import unquote_plus
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON
+from rushes.domain.video import BUCKETS
 from rushes.sources.port import StorageEvent
 
 MOST = 100  # keys that one message may name; S3 names one
@@ -15,18 +16,31 @@ _BUCKETS = "/buckets/"  # where the buckets of SeaweedFS lie
 def parse_events(message: str | bytes) -> tuple[StorageEvent, ...]:
     """The keys that a message says were written, each once; none for test events and other news.
 
+    A program that shares out films says their addresses (s3://bucket/key), one in each line.
     Raises:
         Refused: it is no storage event, or names too many keys.
     """
     try:
-        doc = json.loads(message)
-        doc = json.loads(doc["Message"]) if "Message" in doc else doc
-        events = tuple(dict.fromkeys(_events(doc)))
+        text = message if isinstance(message, str) else message.decode()
+        events = tuple(dict.fromkeys(_addressed(text) if text.startswith(BUCKETS) else _told(text)))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Refused(f"not a storage event: {message[:80]!r}") from e
     if len(events) > MOST:
         raise Refused(f"more than {MOST} keys in one storage event")
     return events
+
+
+def _addressed(text: str) -> Iterator[StorageEvent]:
+    for address in text.splitlines():
+        bucket, _, key = address.partition("://")[2].partition("/")
+        if not (address.startswith(BUCKETS) and bucket and key):
+            raise ValueError(address)
+        yield StorageEvent(bucket, key)
+
+
+def _told(text: str) -> Iterator[StorageEvent]:
+    doc = json.loads(text)
+    return _events(json.loads(doc["Message"]) if "Message" in doc else doc)
 
 
 def _events(doc: JSON) -> Iterator[StorageEvent]:
