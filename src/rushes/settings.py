@@ -86,9 +86,7 @@ class Settings:
     sources: str = _field(
         "folders and buckets to watch, and below which videos may be added over HTTP, comma separated", ""
     )
-    storage_events: str = _field(
-        "SQS queue (name or URL) with the storage events of buckets, or addresses of films", ""
-    )
+    storage_events: str = _field("SQS queue (name or URL) with storage events of buckets, or addresses of films", "")
     events_token: str = _field("token of a storage that posts its events to /api/v1/storage-events, never shown", "")
     recipe: str = _field("default recipe", "searchable")
     options: str = _field("default options of stages, e.g. develop.target_fps=5 read_text.languages=en+de", "")

@@ -227,6 +227,7 @@ def test_machines_share_out_films_by_a_queue_of_their_addresses_and_by_looking(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is told of twice, by two machines' looks as well: every film is taken in once, and the queue is empty."""
+    site.sqs.ask("set_queue_attributes", QueueUrl=site.queue, Attributes={"VisibilityTimeout": "1"})
     monkeypatch.setattr(import_module("rushes.library.watch"), "LOOK_SECONDS", 0.05)
     settings = (site.home / "rushes.toml").read_text().replace("/home", "") + f'store = "{site.bucket.url}"\n'
     homes = [tmp_path / f"machine{n}" for n in range(2)]

@@ -203,8 +203,13 @@ def test_an_event_passed_on_by_sns_is_understood() -> None:
     assert parse_events(passed_on) == (StorageEvent("b", "k"),)
 
 
+def test_addresses_of_films_are_told_one_in_each_line() -> None:
+    found = (StorageEvent("b", "a b.mp4"), StorageEvent("c", "d/e.mp4"))
+    assert parse_events("s3://b/a b.mp4\ngs://c/d/e.mp4\ns3://b/a b.mp4\n") == found
+
+
 ODD_MESSAGES: list[str | bytes] = ["", "hello", "[]", "{}", "null", "[" * 100_000, b"\xff\xfe", '{"Message": 3}',
-    '{"Records": 3}', '{"Records": [{}]}', '{"event_type": "create", "message": 3}',
+    "s3://", "s3://b", "s3:///k", "s3://b/k\nk", '{"Records": 3}', '{"Records": [{}]}', '{"event_type": "create", "message": 3}',
     '{"event_type": "create", "message": {"new_entry": 1}}']  # fmt: skip
 
 
