@@ -209,7 +209,8 @@ def test_addresses_of_films_are_told_one_in_each_line() -> None:
 
 
 ODD_MESSAGES: list[str | bytes] = ["", "hello", "[]", "{}", "null", "[" * 100_000, b"\xff\xfe", '{"Message": 3}',
-    "s3://", "s3://b", "s3:///k", "s3://b/k\nk", '{"Records": 3}', '{"Records": [{}]}', '{"event_type": "create", "message": 3}',
+    "s3://", "s3://b", "s3:///k", "s3://b/k\nk",
+    '{"Records": 3}', '{"Records": [{}]}', '{"event_type": "create", "message": 3}',
     '{"event_type": "create", "message": {"new_entry": 1}}']  # fmt: skip
 
 
