@@ -79,6 +79,16 @@ class Multipart(Protocol):
     def abort(self, key: str, id: str) -> None:
         """Forget the parts; no error if there are none."""
 
+    def shut_out(self, origins: Collection[str]) -> list[str]:
+        """The pages, of these origins, whose browser does not let them send files to the bucket (CORS).
+
+        Raises:
+            NotAllowed: we may not ask.
+        """
+
+    def let_in(self, origins: Collection[str]) -> None:
+        """Let pages of these origins send and read files; rules that are there stay. Raises as `shut_out`."""
+
     def abort_older(self, folder: str, seconds: float, but: Collection[str] = ()) -> int:
         """Forget everything incomplete in a folder that began so long ago, `but` these ids; answers how many."""
 

@@ -8,16 +8,20 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 from rushes.aws.client import Service
+from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import Refused, RushesError
 from rushes.jobs.maintenance.reports import Check
 from rushes.library import Library
 from rushes.library.maintenance.doctor import _hints
 from rushes.servers import postgres, valkey
 from rushes.servers.process import Running
+from rushes.surfaces.cli.main import main
 from rushes.transport.redis import RedisHints
 from tests.servers_aws import KEY, SECRET, make_bucket
 
@@ -144,7 +148,7 @@ def test_every_part_of_a_fleet_on_aws_is_tried(aws_server: Running, fleet: Calla
     for name, detail in {
         "results": "s3://rushes/doctor",
         "hints": "SQS, messages waiting: cpu 0, gpu 0, now 0",
-        "events": "doctor-events, 0 waiting for rushes watch",
+        "events": "doctor-events, 0 waiting",
         "clock": "same as the store's",
     }.items():
         assert found[name] == Check(name, ok=True, detail=detail)
@@ -221,3 +225,31 @@ def test_other_hints_are_refused_in_plain_words(database: str, fleet: Callable[.
     found = check(fleet(store=database, hints=hints, shared="yes"), "hints")
     assert not found.ok
     assert "valkey://host:port" in found.hint
+
+
+@pytest.mark.parametrize("server", ["ministack_s3", "seaweed_s3"])
+def test_pages_that_the_bucket_shuts_out_are_a_finding_that_is_put_right(
+    server: str, request: pytest.FixtureRequest, fleet: Callable[..., Path]
+) -> None:
+    place: BucketLocation = request.getfixturevalue(server)
+    s3, bucket = Service("s3", place.endpoint, "us-east-1", place.key, place.secret), f"pages-{secrets.token_hex(4)}"
+    s3.ask("create_bucket", Bucket=bucket)
+    theirs = {"ID": "theirs", "AllowedOrigins": ["https://*.example.net"], "AllowedMethods": ["GET"]}
+    s3.ask("put_bucket_cors", Bucket=bucket, CORSConfiguration={"CORSRules": [theirs]})
+    named = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
+    home = fleet(blobs=f"s3://{bucket}/home", hosts="rushes.example.org", cors="https://a.example.net", **named)
+    found = check(home, "uploads")
+    assert (found.ok, found.hint) == (False, "rushes doctor --fix")
+    assert "https://rushes.example.org, https://a.example.net" in found.detail
+    assert "the bucket lets in" in CliRunner().invoke(main, ["--home", str(home), "doctor", "--fix"]).output
+    with Library(home, options={"hosts": ("other.example.org", "the test")}) as library:
+        library.maintenance.fix()
+        rules = s3.ask("get_bucket_cors", Bucket=bucket)["CORSRules"]
+        assert [(rule["ID"], len(rule["AllowedOrigins"])) for rule in rules] == [("theirs", 1), ("rushes", 3)]
+        assert library.home.multipart
+        url = library.home.multipart.sign_put("input/a.mp4", 60)
+    asked = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "content-type"}
+    for origin in ("https://rushes.example.org", "https://evil.example.com"):
+        said = httpx.options(url, headers={**asked, "Origin": origin}).headers.get("access-control-allow-origin", "")
+        if server == "seaweed_s3":  # the other one lets everybody in
+            assert (said == origin) is ("evil" not in origin)

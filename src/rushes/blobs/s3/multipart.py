@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,10 +19,11 @@ from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[impor
 from rushes.blobs.key_rules import checked_key, stored_key
 from rushes.blobs.port import UploadedPart
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import StoreAway
+from rushes.domain.errors import NotAllowed, StoreAway
 from rushes.telemetry import effect
 
-_MISSING = ("NoSuchUpload", "NoSuchKey", "404")
+_MISSING = ("NoSuchUpload", "NoSuchKey", "NoSuchCORSConfiguration", "404")
+_RULE = {"ID": "rushes", "AllowedMethods": ["GET", "PUT"], "AllowedHeaders": ["*"]}  # of CORS, for pages that upload
 
 
 class S3Multipart:
@@ -69,6 +71,22 @@ class S3Multipart:
     def abort(self, key: str, id: str) -> None:
         with effect("drop"), _absent():
             self._ask("abort_multipart_upload", Key=self._key(key), UploadId=id)
+
+    def shut_out(self, origins: Collection[str]) -> list[str]:
+        return [origin for origin in origins if not any(_lets_in(rule, origin) for rule in self._cors_rules())]
+
+    def let_in(self, origins: Collection[str]) -> None:
+        rules = self._cors_rules()
+        kept = [rule for rule in rules if rule.get("ID") != _RULE["ID"]]
+        ours = [origin for rule in rules if rule not in kept for origin in rule["AllowedOrigins"]]
+        rule = {**_RULE, "AllowedOrigins": [*dict.fromkeys([*ours, *origins])]}
+        with _may_ask():
+            self._ask("put_bucket_cors", CORSConfiguration={"CORSRules": [*kept, rule]})
+
+    def _cors_rules(self) -> list[Any]:
+        with _absent(), _may_ask():
+            return list(self._ask("get_bucket_cors")["CORSRules"])
+        return []
 
     def abort_older(self, folder: str, seconds: float, but: Collection[str] = ()) -> int:
         then = datetime.now(UTC) - timedelta(seconds=seconds)
@@ -123,6 +141,22 @@ class S3Multipart:
 def _uploaded_part(part: Any) -> UploadedPart:
     age = max(0.0, (datetime.now(UTC) - part["LastModified"]).total_seconds())
     return UploadedPart(part["PartNumber"], part["Size"], part["ETag"], age)
+
+
+def _lets_in(rule: Any, origin: str) -> bool:
+    allows = any(fnmatchcase(origin, known) for known in rule["AllowedOrigins"])
+    return allows and {"GET", "PUT"} <= {*rule["AllowedMethods"]} and "*" in rule.get("AllowedHeaders", ())
+
+
+@contextlib.contextmanager
+def _may_ask() -> Iterator[None]:
+    """Raises NotAllowed: our role may not ask about the bucket itself."""
+    try:
+        yield
+    except StoreAway as e:
+        if isinstance(e.__cause__, ClientError) and e.__cause__.response["Error"]["Code"] == "AccessDenied":
+            raise NotAllowed("this role may not ask about CORS", "It needs s3:GetBucketCORS, s3:PutBucketCORS.") from e
+        raise
 
 
 @contextlib.contextmanager

@@ -92,6 +92,12 @@ class Maintenance:
 
         return doctor(self.home)
 
+    def fix(self) -> None:
+        """Put right what the doctor can put right."""
+        from rushes.library.maintenance.doctor import fix
+
+        fix(self.home)
+
     def health(self) -> dict[str, str]:
         """Each store, and "ok" or what it says instead."""
         from rushes.library.maintenance.doctor import health

@@ -43,6 +43,7 @@ def doctor(home: Home) -> tuple[Check, ...]:
         _results,
         _hints,
         _events,
+        _uploads,
         _clock,
         _disk,
         _models,
@@ -144,9 +145,37 @@ def _events(home: Home) -> Check | None:
     if not home.settings.storage_events:
         return None
     waiting = home.storage_events.waiting() if home.storage_events else 0
-    return Check(
-        "events", ok=True, detail=f"{shown(home.settings, 'storage_events')}, {waiting} waiting for rushes watch"
-    )
+    return Check("events", ok=True, detail=f"{shown(home.settings, 'storage_events')}, {waiting} waiting")
+
+
+def _uploads(home: Home) -> Check | None:
+    """Whether the bucket lets our pages in, where it is known what they are called."""
+    origins, bucket = _origins(home), home.multipart
+    if not origins or bucket is None:
+        return None
+    try:
+        out = bucket.shut_out(origins)
+    except NotAllowed:
+        return Check("uploads", ok=True, detail="unknown: this role may not ask")
+    detail = f"the bucket shuts out {', '.join(out)} (CORS)" if out else f"the bucket lets in {', '.join(origins)}"
+    return Check("uploads", not out, detail, "rushes doctor --fix" if out else "")
+
+
+def fix(home: Home) -> None:
+    """Put right what can be put right without a question: pages may send films to the bucket.
+
+    Raises:
+        NotAllowed: this role may not.
+    """
+    if home.multipart and (out := home.multipart.shut_out(_origins(home))):
+        home.multipart.let_in(out)
+
+
+def _origins(home: Home) -> list[str]:
+    """Where our pages come from, as far as the settings say."""
+    hosts, pages = home.settings.hosts.split(","), home.settings.cors.split(",")
+    names = [*(f"https://{host.strip()}" for host in hosts if host.strip()), *(page.strip() for page in pages)]
+    return [name for name in names if name]
 
 
 def _clock(home: Home) -> Check | None:

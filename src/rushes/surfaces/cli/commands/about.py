@@ -15,10 +15,14 @@ from rushes.surfaces.cli.views.model_download import DownloadView
 from rushes.surfaces.words import date_time, parse_ago, size
 
 
-@command("doctor", "rushes doctor", "rushes doctor --json | jq 'select(.ok == false)'")
-def doctor(session: Session) -> int:
+@command("doctor", "rushes doctor", "rushes doctor --fix", "rushes doctor --json | jq 'select(.ok == false)'")
+@click.option("--fix", is_flag=True, help="Let the pages of hosts and cors upload to the bucket (CORS).")
+def doctor(session: Session, fix: bool) -> int:
     """Check this machine and this home; exit 1 if a check fails."""
-    checks = open_library(session).maintenance.doctor()
+    library = open_library(session)
+    if fix:
+        library.maintenance.fix()
+    checks = library.maintenance.doctor()
     session.rows("check", checks)
     for c in checks:
         session.block("ok" if c.ok else "failed", DONE if c.ok else TROUBLE, f"{c.name:<8} {c.detail}")
