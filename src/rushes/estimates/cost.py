@@ -29,7 +29,8 @@ _SLOPES = 10  # that make a line; with fewer, time is proportional to work
 # Seconds per second of film (of 1080p, or of speech) on two cores without a GPU: said before anything was measured.
 REFERENCE = {
     "develop": 0.16, "audio": 0.02, "transcribe": 0.20, "read_text": 0.12, "objects": 0.02, "faces": 0.05,
-    "places": 0.01, "depth": 0.6, "source_segments": 0.02, "stereo": 1.0, "join": 0.05,
+    "places": 0.01, "pictures": 0.05, "stills": 0.02, "depth": 0.6, "source_segments": 0.02, "stereo": 1.0,
+    "join": 0.05,
 }  # fmt: skip
 
 

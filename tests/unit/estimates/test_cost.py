@@ -7,6 +7,8 @@ import pytest
 from rushes.domain.stage import Scope, StageSpec
 from rushes.estimates.cost import NINE_OF_TEN, PIXELS, CostModel, Footage, cost_model
 from rushes.estimates.rates import Rate
+from rushes.plan.recipes import RECIPES, stages_of
+from rushes.stages.registry import load_stages, specs_of
 
 FULL_HD = Footage(PIXELS)
 SPECS = {
@@ -63,6 +65,12 @@ def test_what_was_never_done_here_has_a_first_guess_and_a_wide_range() -> None:
     assert high > 5 * low > 0
     assert model(stage="logos").stages == {}, "of another package: there is nothing to go by"
     assert model(stage="shots").seconds("shots", 600.0, FULL_HD) == 0.0, "work on whole videos is quick"
+
+
+def test_every_recipe_can_be_estimated_before_anything_ran() -> None:
+    specs = specs_of(load_stages())
+    wanted = {name for recipe in RECIPES for name in stages_of(recipe, specs)}
+    assert not wanted - cost_model({name: [] for name in wanted}, specs, "balanced").stages.keys()
 
 
 def test_bytes_are_learnt_by_the_second_of_film() -> None:
