@@ -102,6 +102,9 @@ class Settings:
     slot_file_gb: int = _field("largest file that a slot may write, in GB", 1024, least=1)
     start_seconds: int = _field("seconds that a worker or server waits at its start for a store that is away", 60)
     drain_seconds: int = _field("seconds that running tasks may take to finish when a worker stops", 120)
+    checkpoint_seconds: int = _field(
+        "seconds between two uploads of a film's database to a home in a bucket (0 = after every change)", 2
+    )
     spot_notice: str = _field(
         "drain before EC2 takes this instance away: auto (on EC2), off, aws, or a metadata URL", "auto"
     )

@@ -12,13 +12,13 @@ from ledger_kit import BROKEN, done, first_of, kill, new_job, worker
 from obstore.store import MemoryStore
 from tests.faulty_http import conflict, flipped, lost, short, slow_down, way_to
 
-from rushes.bucket.conditional import ConditionalBucket
+from rushes.bucket.conditional import ConditionalBucket, StoredObject
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import StoreAway
+from rushes.domain.errors import StoreAway, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.result import Result
-from rushes.domain.task import LEASE_SECONDS, Finish, TaskState, Verdict
+from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Finish, TaskState, Verdict
 from rushes.ledger.bucket.film import OPEN, TOKEN, database_key, lock_key
 from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
@@ -195,9 +195,88 @@ def test_a_database_that_came_damaged_is_fetched_again(
         b = Machine(ConditionalBucket.at(replace(place, endpoint=url)), tmp_path / "b", "b")
         way.spoil("GET", "ckpt.sqlite", fault, 2)  # type: ignore[arg-type]
         assert b.ledger.job(FILM.id).id == FILM.id
+        way.spoil("GET", "ckpt.sqlite", fault, 2)  # type: ignore[arg-type]
+        assert b.bucket.get(database_key("film.mp4")) == a.bucket.get(database_key("film.mp4"))
         assert b.takes_over()
+        way.spoil("GET", "ckpt.sqlite", fault, 99)  # type: ignore[arg-type]
+        with pytest.raises((WrongHome, StoreAway)):
+            b.bucket.get(database_key("film.mp4"))
         b.ledger.close()
         a.ledger.close()
+
+
+def test_a_worker_fetches_no_film_but_its_own(machine: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prefix may have thousands."""
+    a, b = machine("a"), machine("b")
+    for new in (OTHER, new_job("third"), FILM):
+        a.ledger.submit(new, first_of(new))
+    fetched, real = [], ConditionalBucket.get
+
+    def get(self: ConditionalBucket, key: str, *, body: bool = True) -> StoredObject | None:
+        fetched.append(key) if body else None
+        return real(self, key, body=body)
+
+    monkeypatch.setattr(ConditionalBucket, "get", get)
+    worker(b.ledger, "b")
+    at_work = b.ledger.for_work()
+    (lease,) = at_work.claim("b", ["cpu"], 1)
+    assert at_work.renew(b.me, {lease.task: lease.fence}, {}).leases == {lease.task: "keep"}
+    assert at_work.complete("b", [done(lease)]).verdicts == (Verdict.OK,)
+    assert len([key for key in fetched if key.endswith(".sqlite")]) == 1
+
+
+def test_nobody_asks_again_and_again_about_a_lock_that_is_renewed(
+    machine: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without work would else make a request for each film of a fleet, every second."""
+    a, b = machine("a"), machine("b")
+    begin(a)
+    a.ledger.films.store_changes()
+    asked, real = [], ConditionalBucket.get
+
+    def get(self: ConditionalBucket, key: str, *, body: bool = True) -> StoredObject | None:
+        asked.append(key)
+        return real(self, key, body=body)
+
+    worker(b.ledger, "b")
+    assert b.ledger.claim("b", ["cpu"], 1) == ()
+    monkeypatch.setattr(ConditionalBucket, "get", get)
+    for _ in range(8):
+        a.clock.advance(RENEW_SECONDS)
+        b.clock.advance(RENEW_SECONDS)
+        worker(a.ledger, "a"), worker(b.ledger, "b")
+        assert b.ledger.claim("b", ["cpu"], 1) == ()
+    assert asked == []
+    assert b.takes_over()
+
+
+def test_lists_of_the_bucket_that_are_late_lose_and_double_nothing(machine: Machines) -> None:
+    """A list shows what there was one look before; what is done is decided by the objects themselves."""
+    a, b = machine("a"), machine("b")
+    for one in (a, b):
+        _lags(one.ledger._copies._bucket)
+    begin(a, chunks=2)
+    ran: list[str] = []
+    for one in (a, b) * 12:
+        worker(one.ledger, one.name)
+        leases = one.ledger.claim(one.name, ["cpu"], 1)
+        ran += [lease.task for lease in leases]
+        assert set(one.ledger.complete(one.name, [done(lease) for lease in leases]).verdicts) <= {Verdict.OK}
+        one.ledger.films.store_changes()
+        one.ledger.sweep()
+        one.clock.advance(RENEW_SECONDS)
+    assert len(ran) == len(set(ran)) == 3
+    assert b.ledger.job(FILM.id).state is JobState.COMPLETED
+
+
+def _lags(bucket: ConditionalBucket) -> None:
+    before, real = [dict[str, str]()], bucket.list
+
+    def late(prefix: str) -> dict[str, str]:
+        before.append(real(prefix))
+        return before[-2]
+
+    bucket.list = late  # type: ignore[method-assign]
 
 
 def test_a_database_whose_answer_was_lost_is_not_taken_for_anothers(deaf: Machine) -> None:
@@ -288,8 +367,8 @@ def test_a_damaged_database_does_not_stop_work_on_other_films(
 def test_the_thread_that_stores_outlives_an_error_that_nobody_expected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rushes.ledger.bucket.films.STORE_SECONDS", 0.01)
     a = Machine(ConditionalBucket(MemoryStore()), tmp_path / "a", "a", stores=True)
+    a.ledger.films._store_seconds = 0.01
     begin(a)
     a.ledger.films.store_changes()
     (film_held,) = a.ledger.films

@@ -1,6 +1,7 @@
 """Objects that are written only if they still are what the writer saw: what many machines agree by."""
 
 import contextlib
+import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +12,13 @@ from obstore.store import GCSStore, ObjectStore
 
 from rushes.bucket.client import connect, translate_errors
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import StoreAway
+from rushes.domain.errors import StoreAway, WrongHome
 from rushes.telemetry import effect
 
 _NONCE = "nonce"  # the label by which a write is recognised when its answer was lost
 WRITER = "writer"  # the label of one who writes an object again and again, and alone
-_TRIES = 5  # of a write that met another (409) and changed nothing
+_SUM = "sha256"  # the label by which a body that was damaged on its way is recognised
+_TRIES = 5  # of a write that met another (409) and changed nothing, and of a read that came damaged
 _GENERATION = "#"  # between an ETag and the generation of it
 _REFUSALS = (AlreadyExistsError, PreconditionError, FileNotFoundError)
 
@@ -53,7 +55,19 @@ class ConditionalBucket:
         return {meta["path"]: meta["e_tag"] or "" for meta in found}
 
     def get(self, key: str, *, body: bool = True) -> StoredObject | None:
-        """What is there, None if nothing is; without its `body` if only ETag and labels are wanted."""
+        """What is there, None if nothing is; without its `body` if only ETag and labels are wanted.
+
+        Raises:
+            WrongHome: it does not have the checksum that was stored with it.
+        """
+        for _ in range(_TRIES):
+            found = self._get(key, body=body)
+            wanted = found.labels.get(_SUM) if found and body else None
+            if not found or not wanted or _sum(found.data) == wanted:
+                return found
+        raise WrongHome(f"{key} is damaged", "Restore an earlier version of this object in the bucket.")
+
+    def _get(self, key: str, *, body: bool) -> StoredObject | None:
         with translate_errors(f"reading {key}"), contextlib.suppress(FileNotFoundError):
             answer = self._store.get(key, options={} if body else {"head": True})
             data = bytes(answer.bytes()) if body else b""
@@ -68,8 +82,9 @@ class ConditionalBucket:
         with the same label WRITER is ours as well, and is written over.
         """
         nonce, writer = secrets.token_hex(8), labels.get(WRITER)
+        attributes = {**labels, _NONCE: nonce, _SUM: _sum(data)}
         for _ in range(_TRIES):
-            etag = self._put(key, data, was, {**labels, _NONCE: nonce}, point)
+            etag = self._put(key, data, was, attributes, point)
             if etag is not None:
                 return etag
             there = self.get(key, body=False)
@@ -103,3 +118,7 @@ class ConditionalBucket:
         """Delete it; no error if it is missing."""
         with effect(point), translate_errors(f"deleting {key}"), contextlib.suppress(FileNotFoundError):
             self._store.delete(key)
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -44,7 +44,8 @@ class BucketSetup(Setup):
         bucket, film = ConditionalBucket.at(self._location), FilmNames(self._location)
         transcripts = f"{self._location.url}/{quote(self._settings.transcripts_prefix.strip('/'))}"
         places = {"originals": clean_text(str(self._home)), "transcripts": transcripts}
-        return BucketLedger(bucket, self._home / "checkpoints", self._me, film.of_job, film.of_key, places=places)
+        folder, seconds = self._home / "checkpoints", self._settings.checkpoint_seconds
+        return BucketLedger(bucket, folder, self._me, film.of_job, film.of_key, places=places, store_seconds=seconds)
 
     def records(self) -> Records:
         """One SQLite file for all films."""

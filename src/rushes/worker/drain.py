@@ -87,10 +87,14 @@ def notices(base: str, on_notice: Callable[[str, float], None], every: float = P
 
 
 def is_ec2(dmi: Path = _DMI) -> bool:
-    """Whether this machine says that it is an EC2 instance."""
+    """Whether this machine says that it is an EC2 instance; those on Xen say it in the version of their firmware."""
+    return _line(dmi / "sys_vendor") == "Amazon EC2" or _line(dmi / "bios_version").endswith(".amazon")
+
+
+def _line(file: Path) -> str:
     with suppress(OSError):
-        return (dmi / "sys_vendor").read_text().strip() == "Amazon EC2"
-    return False
+        return file.read_text().strip()
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,11 +85,17 @@ def test_whoever_watches_is_told_once_and_with_less_time_than_ec2_promises(metad
     assert told == [("Spot notice: terminate at 2026-11-16T03:00:00Z", NOTICE_SECONDS - RESERVE_SECONDS)]
 
 
-@pytest.mark.parametrize("vendor", ["Amazon EC2\n", "QEMU\n"])
-def test_a_machine_that_is_on_ec2_knows_it_without_asking(tmp_path: Path, vendor: str) -> None:
+@pytest.mark.parametrize(
+    ("vendor", "firmware", "on_ec2"),
+    [("Amazon EC2\n", "1.0\n", True), ("Xen\n", "4.11.amazon\n", True), ("QEMU\n", "1.16\n", False)],
+)
+def test_a_machine_that_is_on_ec2_knows_it_without_asking(
+    tmp_path: Path, vendor: str, firmware: str, on_ec2: bool
+) -> None:
     assert not is_ec2(tmp_path)
     (tmp_path / "sys_vendor").write_text(vendor)
-    assert is_ec2(tmp_path) == vendor.startswith("Amazon")
+    (tmp_path / "bios_version").write_text(firmware)
+    assert is_ec2(tmp_path) == on_ec2
 
 
 @pytest.mark.parametrize("setting", ["", "off"])

@@ -24,7 +24,7 @@ from rushes.ledger.bucket import merged
 from rushes.ledger.bucket.copies import Copies
 from rushes.ledger.bucket.directory import Directory, job_of
 from rushes.ledger.bucket.film import Film, IsGone
-from rushes.ledger.bucket.films import Films
+from rushes.ledger.bucket.films import STORE_SECONDS, Films
 from rushes.ledger.bucket.mailbox import FilmRequest
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
 from rushes.ledger.counting import add_up
@@ -84,8 +84,9 @@ class BucketLedger:
         ledger_clock: Seconds | None = None,
         is_gone: IsGone = process.is_gone,
         places: Mapping[str, str] | None = None,
+        store_seconds: float = STORE_SECONDS,
     ) -> None:
-        """`me` is this process, and `folder` is where its machine keeps working copies.
+        """`me` is this process, `folder` is where its machine keeps working copies.
 
         `film_of` names the film that a job is about, `film_of_key` the film that an uploaded key is.
         """
@@ -105,6 +106,7 @@ class BucketLedger:
             ledger_clock=ledger_clock,
             is_gone=is_gone,
             places=places or {},
+            store_seconds=store_seconds,
         )
         self._directory = Directory(self.films, self._copies)
         self._film_of, self._film_of_key = film_of, film_of_key
@@ -309,7 +311,7 @@ class BucketLedger:
 
     @_looking
     def workers(self) -> tuple[Worker, ...]:
-        held = {film.name for film in self.films} | self._copies.locked
+        held = {film.name for film in self.films} | self._copies.locks.keys()
         return merged.workers(
             self._here.workers(), (ledger.workers() for name, ledger in self._directory.readers() if name in held)
         )
@@ -344,7 +346,7 @@ class BucketLedger:
         held = [film.name for film in self.films]
         if len(held) >= MOST_FILMS:
             return None
-        for name in self._copies.open_films():
+        for name in self._copies.free_films():
             try:
                 if name not in held and (film := self._try(name)):
                     return film
@@ -369,7 +371,7 @@ class BucketLedger:
             names = [
                 name
                 for name, ledger in self._directory.readers()
-                if name in self._copies.locked and any(row.incarnation.id == worker for row in ledger.workers())
+                if name in self._copies.locks and any(row.incarnation.id == worker for row in ledger.workers())
             ]
             if command is JobCommand.LEAVE or not names:
                 raise

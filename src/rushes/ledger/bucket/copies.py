@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rushes.bucket.conditional import ConditionalBucket, listed
 from rushes.domain.errors import StoreAway, WrongHome
+from rushes.domain.task import RENEW_SECONDS
 from rushes.files import make_private, write_whole
 from rushes.ledger.bucket.film import DATABASE, FOLDER, LOCK, OPEN, TOKEN, database_key
 from rushes.ledger.bucket.mailbox import films_asked
@@ -16,6 +17,7 @@ from rushes.ledger.sqlite import SqliteLedger
 from rushes.telemetry import log
 
 LOOK_SECONDS = 5.0  # between two lists of the bucket
+STILL_SECONDS = 1.5 * RENEW_SECONDS  # a lock that has not changed for so long has missed a renewal
 _TRIES = 5  # of a copy that another process of this machine drops while it is opened
 
 
@@ -51,7 +53,8 @@ class Copies:
         self._damaged: dict[str, str] = {}  # the version of a film that cannot be opened
         self._looked = float("-inf")
         self._lock = threading.RLock()
-        self.locked: frozenset[str] = frozenset()  # films that somebody holds, or held when it died
+        self.locks: Mapping[str, tuple[str, float]] = {}  # of films: the version of each, and when it was seen first
+        self._new_locks: set[str] = set()  # that nobody here has asked about
         self.asked: frozenset[str] = frozenset()  # films that something is asked of
 
     def names(self, *, now: bool = False) -> tuple[str, ...]:
@@ -97,9 +100,11 @@ class Copies:
 
     def open_films(self) -> Iterator[str]:
         """Films in which work is left, or of which something is asked, those that nobody holds first."""
-        names = [name for name in self.names() if self._damaged.get(name) != self._etags[name]]
-        names.sort(key=lambda name: name in self.locked)
-        return (name for name in names if name in self.asked or self.stat(name).open)
+        return (name for name in self._sound_films() if self._is_open(name))
+
+    def free_films(self) -> Iterator[str]:
+        """Open films that may be taken. A lock that changes in the list is renewed: no request is made for its film."""
+        return (name for name in self._sound_films() if not self._is_renewed(name) and self._is_open(name))
 
     def note(self, name: str, etag: str) -> None:
         """This process has just stored that version: readers see it before the next look."""
@@ -113,12 +118,33 @@ class Copies:
                 ledger.close()
             self._copies.clear()
 
+    def _sound_films(self) -> list[str]:
+        names = [
+            name for name in self.names() if name not in self._damaged or self._damaged[name] != self._etags.get(name)
+        ]
+        return sorted(names, key=lambda name: name in self.locks)
+
+    def _is_open(self, name: str) -> bool:
+        return name in self.asked or self.stat(name).open
+
+    def _is_renewed(self, name: str) -> bool:
+        """A lock that is new is asked about once: its holder may be a process of this machine that is gone."""
+        if name not in self.locks or name in self._new_locks:
+            self._new_locks.discard(name)
+            return False
+        return self._clock() - self.locks[name][1] < STILL_SECONDS
+
     def _look(self) -> None:
         found = self._bucket.list(f"{FOLDER}/")
         self._etags = dict(_films(found, DATABASE))
-        self.locked = frozenset(name for name, _ in _films(found, LOCK))
+        now, before = self._clock(), self.locks
+        self.locks = {
+            name: before[name] if name in before and before[name][0] == etag else (etag, now)
+            for name, etag in _films(found, LOCK)
+        }
+        self._new_locks |= self.locks.keys() - before.keys()
         self.asked = films_asked(found, FOLDER)
-        self._looked = self._clock()
+        self._looked = now
 
     def _fetch(self, name: str, etag: str) -> tuple[str, CopiedLedger] | None:
         film, version = _short(name), _short(etag)

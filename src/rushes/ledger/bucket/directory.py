@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TypeVar
 
 from rushes.domain.errors import NotFound
@@ -46,9 +47,11 @@ class Directory:
             NotFound: no such job.
         """
         if job not in self.names:
-            self.names.update((job, name) for name, ledger in self.readers() if _has(ledger, job))
-        if job not in self.names:
-            raise rules.no_job(job)
+            ours = ((film.name, film.ledger) for film in self._films)  # first: no database is fetched for them
+            name = next((name for name, ledger in chain(ours, self.readers()) if _has(ledger, job)), None)
+            if name is None:
+                raise rules.no_job(job)
+            self.names[job] = name
         return self.names[job]
 
     def held(self, job: str) -> Film | None:

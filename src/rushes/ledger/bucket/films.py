@@ -20,7 +20,7 @@ from rushes.ledger.port import Ledger
 from rushes.telemetry import BugLog, Outage, log
 
 DONE_SECONDS = RENEW_SECONDS + LOOK_SECONDS  # until what is asked of a holder is done
-STORE_SECONDS = 2.0  # between two uploads of a database while work goes on
+STORE_SECONDS = 2.0  # between two uploads of a database while work goes on, unless told otherwise
 
 
 class Films:
@@ -39,9 +39,10 @@ class Films:
         ledger_clock: Seconds | None,
         is_gone: IsGone,
         places: Mapping[str, str],
+        store_seconds: float,
     ) -> None:
         """`here` has the rows of this machine's workers."""
-        self.me, self.copies, self._here = me, copies, here
+        self.me, self.copies, self._here, self._store_seconds = me, copies, here, store_seconds
         self._bucket, self._folder = bucket, folder
         self._clock, self._wall, self._ledger_clock, self._is_gone = clock, wall, ledger_clock, is_gone
         self._places = places
@@ -69,6 +70,7 @@ class Films:
             lock = self._locks.setdefault(
                 name, FilmLock(self._bucket, lock_key(name), self.me, self._clock, self._wall)
             )
+            lock.saw(*self.copies.locks.get(name, ("", float("-inf"))))
             if not lock.acquire(self.copies.stat(name).token):
                 return None
             film = Film(self._bucket, name, self._folder, lock)
@@ -115,7 +117,7 @@ class Films:
             Requested: always.
         """
         Mailbox(self._bucket, f"{FOLDER}/{name}").put(request, self._wall())
-        with contextlib.suppress(LeaseLost):
+        with contextlib.suppress(LeaseLost, StoreAway):  # it is stored: whoever holds the film next does it
             if film := self.take(name):
                 self.release(film)
         raise Requested(f"asked: the worker that holds {name} does it within {DONE_SECONDS:.0f} s")
@@ -213,7 +215,7 @@ class Films:
             except Exception as e:  # noqa: BLE001 - the thread is needed until the end
                 self._bugs.add(e)
                 self._wake.set()
-            self._over.wait(STORE_SECONDS)
+            self._over.wait(self._store_seconds)
 
     def _store(self, film: Film) -> None:
         try:

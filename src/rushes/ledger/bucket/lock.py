@@ -10,7 +10,7 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rushes.bucket.conditional import WRITER, ConditionalBucket
+from rushes.bucket.conditional import WRITER, ConditionalBucket, listed
 from rushes.domain.keys import JSON
 from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
@@ -61,7 +61,7 @@ class FilmLock:
     def __init__(self, bucket: ConditionalBucket, key: str, me: Incarnation, clock: Seconds, wall: Millis) -> None:
         self._bucket, self._key, self._me, self._clock, self._wall = bucket, key, me, clock, wall
         self._etag, self._until = "", 0.0  # of our own lock: the version that we wrote, and until when it holds
-        self._seen, self._since = "", 0.0  # of another's: the version, and when we saw it first
+        self._seen, self._since = "", float("-inf")  # of another's: the version, and when we saw it first
         self._document: LockDocument | None = None
         self._turn = threading.Lock()  # two threads that write it would refuse each other
         self.writer = secrets.token_hex(8)  # by which our own writes are known when their answers were lost
@@ -76,6 +76,11 @@ class FilmLock:
     def held(self) -> bool:
         """Whether it is ours for certain: nobody can have seen our last write unchanged for a lease."""
         return bool(self._etag) and self._clock() < self._until
+
+    def saw(self, etag: str, since: float) -> None:
+        """A list of the bucket has had this version since then, by our clock."""
+        if since > self._since and etag != self._seen:
+            self._seen, self._since = etag, since
 
     def acquire(self, last_token: int) -> bool:
         """Take it if nobody holds it any more; the token is greater than any before, also than `last_token`."""
@@ -108,8 +113,8 @@ class FilmLock:
                 self._etag, self._until = "", 0.0
 
     def _is_over(self, etag: str, document: LockDocument) -> bool:
-        if etag != self._seen:
-            self._seen, self._since = etag, self._clock()
+        if listed(etag) != self._seen:
+            self._seen, self._since = listed(etag), self._clock()
         return is_gone_from_here(document.holder) or self._clock() - self._since >= LEASE_SECONDS
 
     def _write(self, token: int, acquired_at: str, was: str, began: float) -> bool:
