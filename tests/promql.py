@@ -103,8 +103,8 @@ class Rule:
             assert re.fullmatch(r"\d+[smh]", self._take())
             self._take("]")
             self._take(")")
-            old = before.get(name, {})
-            return {k: max(0.0, v - old.get(k, 0.0)) for k, v in now.get(name, {}).items() if fits(dict(k))}
+            old = before.get(name, {})  # a series that begins within the range has not increased, as Prometheus sees it
+            return {k: max(0.0, v - old[k]) for k, v in now.get(name, {}).items() if k in old and fits(dict(k))}
         name, fits = self._selector(word)
         return {k: v for k, v in now.get(name, {}).items() if fits(dict(k))}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import httpx
@@ -37,6 +38,7 @@ class Serving:
     url: str
     http: httpx.Client
     app: Any
+    listener: socket
 
     @property
     def ledger(self) -> Ledger:
@@ -63,10 +65,11 @@ def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any
         thread = threading.Thread(target=server.run)
         thread.start()
         wait_for(lambda: server.started, "the server never listened")
-        url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        listener = server.servers[0].sockets[0]
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         try:
             with httpx.Client(base_url=url, timeout=DEADLINE, verify=PLAIN) as http:
-                yield Serving(library, url, http, app)
+                yield Serving(library, url, http, app, listener)
         finally:
             app.state.hub.hang_up()
             server.should_exit = True

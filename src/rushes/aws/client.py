@@ -106,6 +106,7 @@ class Service:
             with self._lock:
                 self.requests[operation] += 1
             PROCESS.add(f"rushes_{self._name}_operations_total", operation=operation)
+            PROCESS.add(f"rushes_{self._name}_throttles_total", 0, operation=operation)  # alerts need a first sample
             sent = time.time_ns() // 1_000_000
             try:
                 return self._check_clock(getattr(self._client, operation)(**request), sent)

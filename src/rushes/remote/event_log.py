@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Self
 import grpc
 from google.protobuf.message import DecodeError
 
-from rushes.domain.errors import RushesError, StoreAway
+from rushes.domain.errors import NoRoom, RushesError, StoreAway, TryAgain
 from rushes.files import write_whole
 from rushes.remote.client import error_of
 from rushes.remote.generated import events_pb2 as pb
@@ -143,7 +143,7 @@ class EventLog:
 
     def _wait_until_sent(self, number: int, seconds: float) -> bool:
         with self._news:
-            self._news.wait_for(lambda: self._sent >= number or self.refused is not None, seconds)
+            self._news.wait_for(lambda: self._sent >= number or self.refused is not None or self._over, seconds)
             return self._sent >= number
 
     def _run(self) -> None:
@@ -154,7 +154,7 @@ class EventLog:
                 self._publish(iter(requests), timeout=CALL_SECONDS, metadata=self._metadata)
             except grpc.RpcError as e:
                 error = error_of(e)
-                if not isinstance(error, StoreAway):
+                if not isinstance(error, TryAgain | NoRoom):
                     self._refuse(error)
                     return
                 with self._news:

@@ -1,5 +1,6 @@
 """What a worker of one's own tells reaches the server once and in order, whatever is away meanwhile."""
 
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from rushes.domain.errors import ForgedToken, LeaseLost, StoreAway
+from rushes.domain.errors import ForgedToken, LeaseLost, NoRoom, StoreAway
 from rushes.library import Library
 from rushes.library.job_events import EventPublisher, WorkEvent, watch
 from rushes.library.queues import QueuedJob
@@ -165,6 +166,31 @@ def test_a_long_outage_costs_the_oldest_output_and_no_memory(site: Site, monkeyp
     site.start()
     assert log.close()
     assert [(n, type) for n, type, _ in site.told()] == [(1, "start"), *((n, "data") for n in range(93, 102))]
+
+
+def test_a_server_whose_disk_is_full_is_told_again_once_there_is_room(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, refused = site.library.home.ledger, threading.Event()
+
+    def full(*_what: Any) -> None:
+        refused.set()
+        raise NoRoom("no disk space to write the ledger")
+
+    with site.log() as log:
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(type(ledger), "log", full)
+            log.output(b"a line")
+            assert refused.wait(60)
+        log.end()
+    assert [data for _, _, data in site.told()] == [b"a line", b""]
+
+
+def test_nothing_waits_for_a_log_that_was_closed(site: Site) -> None:
+    log = site.log()
+    log.close()
+    with pytest.raises(StoreAway):
+        log.end(seconds=3600)
 
 
 def test_a_full_disk_stops_no_worker(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

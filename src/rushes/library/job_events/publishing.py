@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from itertools import islice
 
-from rushes.domain.errors import LeaseLost, Refused, RushesError
+from rushes.domain.errors import LeaseLost, Refused
 from rushes.domain.grouping import grouped
 from rushes.library.access.task_tokens import TaskToken
 from rushes.library.job_events.work_event import WorkEvent
@@ -14,6 +14,7 @@ from rushes.metrics import PROCESS
 from rushes.tracing import span
 
 BATCH = 25  # lines written at once
+REFUSED, NOT_PERSISTED = "refused", "persistence_failed"
 MOST_EVENTS = 1000  # in one message: as many as are kept of an attempt
 
 
@@ -22,6 +23,8 @@ class EventPublisher:
 
     def __init__(self, queues: Queues, clock: Callable[[], float] = time.time) -> None:
         self._queues, self._ledger, self._clock = queues, queues.home.ledger, clock
+        for error in (REFUSED, NOT_PERSISTED):  # alerts need a first sample
+            PROCESS.add("rushes_events_publish_errors_total", 0, error_type=error)
 
     def publish(self, token: str, events: Iterable[WorkEvent]) -> int:
         """Keep them; repeats change nothing. Answers how many there were.
@@ -30,15 +33,15 @@ class EventPublisher:
             ForgedToken, ExpiredToken, ForeignToken, StaleToken: the token cannot be used.
             Refused: a number or a text is out of range, or there are too many.
         """
-        begun, error = time.monotonic(), ""
+        begun = time.monotonic()
         try:
             kept = self._publish(token, events)
-        except RushesError as e:
-            error = "refused" if isinstance(e, Refused | LeaseLost) else "persistence_failed"
+        except Exception as e:
+            error = REFUSED if isinstance(e, Refused | LeaseLost) else NOT_PERSISTED
             PROCESS.add("rushes_events_publish_errors_total", error_type=error)
+            PROCESS.add("rushes_events_publish_total", success="false")
             raise
-        finally:
-            PROCESS.add("rushes_events_publish_total", success=str(not error).lower())
+        PROCESS.add("rushes_events_publish_total", success="true")
         PROCESS.observe("rushes_events_publish_duration_seconds", time.monotonic() - begun)
         PROCESS.add("rushes_events_persisted_total", kept)
         return kept

@@ -1,6 +1,8 @@
 """What a worker counts of itself: every outcome that has reached the ledger, sweeps, claims, hints, slots, memory."""
 
 import contextlib
+from collections.abc import Iterable
+from itertools import product
 
 import psutil
 
@@ -12,15 +14,18 @@ from rushes.worker.core import State
 from rushes.worker.inputs import Claimed, Hinted, Input, OutboxEntryWritten, RenewalReply, StoreUnavailable, Swept
 
 OUTCOMES = ("done", "adopted", "failed", "dead", "lost", "given_back")
+ALARMING = ("failed", "dead")
 
 
 class WorkerFigures:
     """Counts the inputs of a worker's core."""
 
-    def __init__(self, registry: Registry = PROCESS) -> None:
+    def __init__(self, registry: Registry = PROCESS, stages: Iterable[str] = ()) -> None:
+        """Alerts see only what comes after the first sample of a series: those that they ask for begin at 0."""
         self._registry = registry
-        for outcome in OUTCOMES:  # a series that is not there yet does not alarm; every job begins with this stage
-            registry.add("rushes_tasks_total", 0, stage="probe", outcome=outcome)
+        some = [("probe", outcome) for outcome in OUTCOMES]  # every job begins with this stage
+        for stage, outcome in (*some, *product(stages, ALARMING)):
+            registry.add("rushes_tasks_total", 0, stage=stage, outcome=outcome)
 
     def on_input(self, input: Input) -> None:
         """Called in the worker's loop."""

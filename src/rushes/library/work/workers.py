@@ -177,7 +177,7 @@ class HomeWorker(_Worker):
             filter=self._filter(),
             retention=None if until_idle or self._remote else self._retention.step,
         )
-        self._figures = WorkerFigures()
+        self._figures = WorkerFigures(stages=home.specs)
         self._watchers: list[Callable[[Input], None]] = [self._figures.on_input]
         if tracing.is_on():
             self._watchers.append(TaskSpans().on_input)

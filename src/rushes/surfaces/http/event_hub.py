@@ -80,6 +80,9 @@ class EventHub:
 
     def __init__(self, jobs: Jobs, metrics: Registry | None = None) -> None:
         self._jobs, self._metrics = jobs, metrics or Registry()
+        self._metrics.add("rushes_channels_overflow_total", 0)  # alerts need a first sample
+        for reason in ("slow_reader", "not_kept"):
+            self._metrics.add("rushes_events_dropped_total", 0, reason=reason)
         self.streams = 0
         self.watches = 0  # streams of what attempts tell, which look for themselves
         self._subscribers: dict[str, set[Subscriber]] = {}
