@@ -229,7 +229,7 @@ def test_no_more_models_are_used_at_once_than_allowed_and_who_is_too_many_is_tol
     assert Counter(answers) == {200: answers.count(200), 429: answers.count(429)}
     assert answers.count(200) >= 30
     _, told = ask(service, "GET", "/metrics")
-    assert b"rushes_inference_models_in_use_most 2\n" in told
+    assert b"rushes_inference_models_in_use_max 2\n" in told
     assert b"rushes_inference_callers 0\n" in told
 
 

@@ -106,7 +106,7 @@ def test_property_08_the_service_uses_no_more_models_at_once_than_allowed(servic
         thread.join()
     assert answers == [200] * callers
     told = ask(service, "GET", "/metrics")[1].decode().splitlines()
-    assert {f"rushes_inference_models_in_use_most {most}" for most in (1, AT_ONCE)} & {*told}
+    assert {f"rushes_inference_models_in_use_max {most}" for most in (1, AT_ONCE)} & {*told}
     assert "rushes_inference_models_in_use 0" in told
 
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
 from rushes.engines.port import Engine
 from rushes.library.inference.gate import Cancelled, Check, Gate, OutOfTime, Queue
+from rushes.metrics import Histogram
 from rushes.settings import Settings, own_models
 from rushes.telemetry import log
 from rushes.wiring.engines import service_engine
@@ -75,6 +77,7 @@ class InferenceService:
         self._gpu_used, self._measure_after = sum(gpu.used for gpu in self._gpus), 0.0
         self.calls: Counter[tuple[str, str]] = Counter()  # by capability and outcome
         self.seconds: Counter[str] = Counter()  # of models at work, by capability
+        self._waits = Histogram()  # seconds until a model was free
 
     def start(self) -> None:
         """Fetch, verify, load and try every model.
@@ -117,8 +120,11 @@ class InferenceService:
 
     def use(self, capability: str, ask: Callable[[], Found], check: Check) -> Found:
         """What a model says, in turn; raises as `answer`."""
+        came = time.monotonic()
         with self.gate.permit(check):
             begun = time.monotonic()
+            with self._lock:
+                self._waits.add(begun - came)
             try:
                 found = ask()
             except _OF_THE_CALL as e:
@@ -199,6 +205,11 @@ class InferenceService:
     def loaded(self) -> Sequence[str]:
         """The models that are loaded."""
         return tuple(self._loaded)
+
+    def waits(self) -> Histogram:
+        """How long calls waited until a model was free."""
+        with self._lock:
+            return deepcopy(self._waits)
 
 
 def _default(question: str, model: str, profile: str, loaded: Sequence[str]) -> str:

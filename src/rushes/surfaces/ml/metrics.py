@@ -1,27 +1,30 @@
-"""Counters of the inference service, in the text format of Prometheus."""
+"""Figures of the inference service, in the text format of Prometheus."""
 
 from collections.abc import Iterator
 
 from rushes.library.inference import InferenceService
+from rushes.metrics import Family, labels, text
 
 
 def exposition(service: InferenceService) -> str:
-    """Every counter and gauge."""
-    return "".join(f"{line}\n" for line in _lines(service))
+    """Every counter, gauge and histogram."""
+    return text(_families(service))
 
 
-def _lines(service: InferenceService) -> Iterator[str]:
-    yield "# TYPE rushes_inference_calls_total counter"
-    for (capability, outcome), count in sorted(service.calls.items()):
-        yield f'rushes_inference_calls_total{{capability="{capability}",outcome="{outcome}"}} {count}'
-    yield "# TYPE rushes_inference_seconds_total counter"
-    for capability, seconds in sorted(service.seconds.items()):
-        yield f'rushes_inference_seconds_total{{capability="{capability}"}} {seconds:.6f}'
-    yield "# TYPE rushes_inference_refused_total counter"
-    yield f"rushes_inference_refused_total {service.queue.refused}"
-    yield "# TYPE rushes_inference_callers gauge"
-    yield f"rushes_inference_callers {service.queue.inside}"
-    yield "# TYPE rushes_inference_models_in_use gauge"
-    yield f"rushes_inference_models_in_use {service.gate.used}"
-    yield "# TYPE rushes_inference_models_in_use_most gauge"
-    yield f"rushes_inference_models_in_use_most {service.gate.most}"
+def _families(service: InferenceService) -> Iterator[Family]:
+    calls = {labels(capability=name, outcome=outcome): n for (name, outcome), n in sorted(service.calls.items())}
+    seconds = {labels(capability=name): sum for name, sum in sorted(service.seconds.items())}
+    refused, callers = float(service.queue.refused), float(service.queue.inside)
+    used, most = float(service.gate.used), float(service.gate.most)
+    yield Family("rushes_inference_calls_total", "counter", "calls that ended, by capability and outcome", calls)
+    yield Family("rushes_inference_seconds_total", "counter", "seconds that models worked, by capability", seconds)
+    yield Family(
+        "rushes_inference_wait_seconds",
+        "histogram",
+        "seconds that calls waited until a model was free",
+        histograms={(): service.waits()},
+    )
+    yield Family("rushes_inference_refused_total", "counter", "callers that were told to come later", {(): refused})
+    yield Family("rushes_inference_callers", "gauge", "callers that wait or are being answered", {(): callers})
+    yield Family("rushes_inference_models_in_use", "gauge", "calls that use a model now", {(): used})
+    yield Family("rushes_inference_models_in_use_max", "gauge", "calls that used a model at the same time", {(): most})
