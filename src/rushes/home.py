@@ -37,6 +37,7 @@ from rushes.settings import (
     STUB,
     Loaded,
     Settings,
+    inference_by_stage,
     inference_of,
     models_folder,
     own_model,
@@ -243,10 +244,18 @@ class Home:
 
     @cached_property
     def specs(self) -> Mapping[str, StageSpec]:
-        """What each stage says of itself."""
+        """What each stage says of itself.
+
+        Raises:
+            Refused: stage_inference names a stage that does not exist.
+        """
         from rushes.stages.registry import load_stages, specs_of  # noqa: PLC0415 - stages import their media libraries
 
-        return specs_of(load_stages(lambda stage: inference_of(self.settings, stage)[0] != LOCAL))
+        specs = specs_of(load_stages(lambda stage: inference_of(self.settings, stage)[0] != LOCAL))
+        if unknown := ", ".join(inference_by_stage(self.settings).keys() - specs.keys() - {SEARCH}):
+            asking = (name for name, spec in specs.items() if spec.asks_engine)
+            raise Refused(f"stage_inference names unknown stages: {unknown}", f"Choose from: {', '.join(asking)}.")
+        return specs
 
     @property
     def offered_specs(self) -> Mapping[str, StageSpec]:

@@ -11,6 +11,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import platformdirs
 
@@ -307,14 +308,15 @@ def inference_of(settings: Settings, stage: str) -> tuple[str, tuple[str, ...]]:
     Raises:
         Refused: what is set cannot be understood.
     """
-    single = dict(part.partition("=")[::2] for part in settings.stage_inference.split())
-    said = single.get(stage, "") or settings.inference or (HTTP if settings.inference_url else LOCAL)
+    said = (
+        inference_by_stage(settings).get(stage, "") or settings.inference or (HTTP if settings.inference_url else LOCAL)
+    )
     if said in (LOCAL, STUB):
         return said, ()
     if endpoint := _ENDPOINT.fullmatch(said):
         return SAGEMAKER, (endpoint[1],)
     urls = tuple(url.strip() for url in (settings.inference_url if said == HTTP else said).split(",") if url.strip())
-    if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
+    if not urls or not all(map(_is_service, urls)):
         hint = (
             "Allowed: local, stub, http with inference_url, http://host:8001 (several: comma separated), "
             "or sagemaker:ENDPOINT."
@@ -323,9 +325,31 @@ def inference_of(settings: Settings, stage: str) -> tuple[str, tuple[str, ...]]:
     return HTTP, urls
 
 
+def inference_by_stage(settings: Settings) -> Mapping[str, str]:
+    """What is set for single stages.
+
+    Raises:
+        Refused: it cannot be understood.
+    """
+    pairs = [part.partition("=")[::2] for part in settings.stage_inference.split()]
+    if not all(stage and said for stage, said in pairs):
+        said = redact_address(settings.stage_inference)
+        raise Refused(f"stage_inference = {said!r} is invalid", 'Write "STAGE=WHERE STAGE=WHERE".')
+    return dict(pairs)
+
+
+def _is_service(url: str) -> bool:
+    """Whether it has the form of a service's address."""
+    try:
+        place = urlsplit(url)
+        return place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
+    except ValueError:  # a port that is no number, half a bracket
+        return False
+
+
 def uses_stub(settings: Settings) -> bool:
     """Whether some stage gets made-up answers: what is made of them is kept apart from real results."""
-    return STUB in {settings.inference, *(part.partition("=")[2] for part in settings.stage_inference.split())}
+    return STUB in {settings.inference, *inference_by_stage(settings).values()}
 
 
 def find_home(start: Path, named: str | Path | None = None, places: Iterable[str] = ()) -> Path:

@@ -6,7 +6,7 @@ from rushes.bucket.location import parse_location
 from rushes.domain.errors import Refused
 from rushes.engines.http import InferenceServices, InferenceSession
 from rushes.engines.port import AsynchronousEngine
-from rushes.settings import HTTP, SAGEMAKER, Settings, inference_of
+from rushes.settings import HTTP, SAGEMAKER, Settings, inference_by_stage, inference_of
 from rushes.wiring.engines import services_of
 from rushes.wiring.setup import needed
 
@@ -44,8 +44,8 @@ class StageServices:
 
     def endpoints(self) -> list[AsynchronousEngine]:
         """All of them."""
-        stages = [part.partition("=")[0] for part in self._settings.stage_inference.split()]
-        return list(dict.fromkeys(found for stage in ("", *stages) if (found := self.endpoint(stage))))
+        stages = ("", *inference_by_stage(self._settings))
+        return list(dict.fromkeys(found for stage in stages if (found := self.endpoint(stage))))
 
 
 def _endpoint_of(s: Settings, name: str, scratch: Path) -> AsynchronousEngine:

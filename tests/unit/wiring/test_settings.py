@@ -148,7 +148,15 @@ def test_models_run_where_the_settings_say_for_each_stage(
     assert inference_of(load(None, env).settings, stage) == where
 
 
-@pytest.mark.parametrize("value", ["http", "ftp://x", "sagemaker", "gpu"])
+@pytest.mark.parametrize(
+    "value", ["http", "ftp://x", "sagemaker", "gpu", "http://", "http://ml:port", "http://[ml", "http://ml,sagemaker:x"]
+)
 def test_inference_that_means_nothing_is_refused(value: str) -> None:
     with pytest.raises(Refused, match="inference"):
         inference_of(load(None, {"RUSHES_INFERENCE": value}).settings, "depth")
+
+
+@pytest.mark.parametrize("value", ["depth", "depth=", "=local", "depth = local"])
+def test_inference_of_a_stage_that_cannot_be_understood_is_refused(value: str) -> None:
+    with pytest.raises(Refused, match="stage_inference"):
+        inference_of(load(None, {"RUSHES_STAGE_INFERENCE": value}).settings, "depth")
