@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushes.domain.errors import Refused
+from rushes.telemetry import log
 
 CPU, CUDA, AUTO = "cpu", "cuda", "auto"
+CUDA_PROVIDER = "CUDAExecutionProvider"
 _FIELDS = "index,name,memory.total,memory.used"
 _SECONDS = 10.0
 _HINT = "Allowed: auto, cpu, cuda, or cuda:N."
@@ -31,6 +33,7 @@ class Compute:
     threads: int = 1
     device: str = CPU
     low_memory: bool = False  # take no more of a GPU than is in use
+    required: bool = False  # rather fail than use the processor instead of a GPU
 
     @property
     def gpu(self) -> int | None:
@@ -73,11 +76,25 @@ def choose_device(wanted: str, there: Sequence[Gpu], *, required: bool = False) 
 
 def onnx_providers(compute: Compute, available: Sequence[str]) -> list[str | tuple[str, Mapping[str, Any]]]:
     """The execution providers of ONNX Runtime, best first; the processor takes what a GPU cannot."""
-    if compute.gpu is None or "CUDAExecutionProvider" not in available:
+    if compute.gpu is None or CUDA_PROVIDER not in available:
         return ["CPUExecutionProvider"]
     sparing = {"arena_extend_strategy": "kSameAsRequested", "cudnn_conv_use_max_workspace": "0"}
     options = {"device_id": compute.gpu, **(sparing if compute.low_memory else {})}
-    return [("CUDAExecutionProvider", options), "CPUExecutionProvider"]
+    return [(CUDA_PROVIDER, options), "CPUExecutionProvider"]
+
+
+def check_providers(compute: Compute, used: Sequence[str], net: str) -> None:
+    """Notice a net that ONNX Runtime runs on the processor although there is a GPU for it.
+
+    Raises:
+        Refused: a GPU is required.
+    """
+    if compute.gpu is None or CUDA_PROVIDER in used:
+        return
+    hint = "Install onnxruntime-gpu and the CUDA libraries that it needs."
+    if compute.required:
+        raise Refused(f"a GPU is required, and ONNX Runtime runs {net} on the processor", hint)
+    log.warning("ONNX Runtime runs %s on the processor, not on %s. %s", net, compute.device, hint)
 
 
 def whisper_options(compute: Compute) -> Mapping[str, Any]:

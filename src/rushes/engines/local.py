@@ -37,10 +37,11 @@ class LocalEngine:
         device: str = CPU,
         *,
         low_memory: bool = False,
+        require_gpu: bool = False,
     ) -> None:
         """Models are unloaded after so many idle seconds; 0: never."""
         self._store = store
-        self._compute = Compute(max(1, threads), device, low_memory)
+        self._compute = Compute(max(1, threads), device, low_memory, require_gpu)
         self._idle = idle_seconds
         self._warm: dict[str, Warm] = {}  # by the names with hashes: a model has several names, a folder several models
         self._by_name: dict[str, Warm] = {}  # by the names that callers use: to look one up takes 0.1 ms

@@ -1,7 +1,8 @@
 """Settings become engines: in this process, in services, or made up."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from rushes.engines.devices import CPU, CUDA, choose_device, gpus
@@ -22,14 +23,27 @@ from rushes.settings import (
 _THREADS = 2
 
 
-def open_engine(s: Settings, stage: str) -> Engine:
-    """The engine of a stage, for a process that may use the network and waits for the answer."""
+def open_engine(s: Settings, stage: str, seconds: int = 0) -> Engine:
+    """The engine of a stage, for a process that may use the network: any thread may ask, and waits for the answer.
+
+    An answer of a service may take so many seconds; 0: as the settings say.
+    """
     kind, urls = inference_of(s, stage)
     if kind == HTTP:
         from rushes.engines.remote import RemoteEngine
 
-        return RemoteEngine(services_of(s, urls).session().post)
+        services = services_of(replace(s, inference_seconds=seconds or s.inference_seconds), urls)
+        return RemoteEngine(partial(_ask, services))
     return slot_engines(_store(s), _THREADS)[LOCAL if kind == SAGEMAKER else kind]()
+
+
+def _ask(services: InferenceServices, capability: str, call: bytes) -> bytes:
+    """Over connections of its own, which no other thread uses."""
+    session = services.session()
+    try:
+        return session.post(capability, call)
+    finally:
+        session.close()
 
 
 def services_of(s: Settings, urls: tuple[str, ...]) -> InferenceServices:
@@ -60,7 +74,10 @@ def service_engine(s: Settings, threads: int, device: str) -> tuple[ModelStore, 
     from rushes.engines.local import LocalEngine
 
     store = _store(s)
-    return store, LocalEngine(store, threads, idle_seconds=0, device=device, low_memory=s.low_memory)
+    local = LocalEngine(
+        store, threads, idle_seconds=0, device=device, low_memory=s.low_memory, require_gpu=s.require_gpu
+    )
+    return store, local
 
 
 def engines_by_device(s: Settings, wanted: str = "") -> Mapping[str, Engine]:

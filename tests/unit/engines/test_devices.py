@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import Refused
-from rushes.engines.devices import Compute, Gpu, choose_device, gpus, onnx_providers, whisper_options
+from rushes.engines.devices import (
+    Compute,
+    Gpu,
+    check_providers,
+    choose_device,
+    gpus,
+    onnx_providers,
+    whisper_options,
+)
 from rushes.library.inference import InferenceService
 from rushes.settings import Settings
 
@@ -72,6 +80,16 @@ def test_each_runtime_is_told_of_the_device() -> None:
     assert whisper_options(far) == {"device": "cuda", "device_index": 1, "compute_type": "int8_float16"}
 
 
+def test_a_net_that_runs_on_the_processor_instead_of_the_gpu_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    check_providers(Compute(), ["CPUExecutionProvider"], "net.onnx")
+    check_providers(Compute(device="cuda:0", required=True), BOTH[1:], "net.onnx")
+    assert not caplog.records
+    check_providers(Compute(device="cuda:0"), ["CPUExecutionProvider"], "net.onnx")
+    assert "net.onnx on the processor, not on cuda:0" in caplog.text
+    with pytest.raises(Refused, match=r"net\.onnx"):
+        check_providers(Compute(device="cuda:0", required=True), ["CPUExecutionProvider"], "net.onnx")
+
+
 def test_gpus_are_found_by_their_own_tool(tool: Path) -> None:
     assert [(gpu.index, gpu.name, gpu.memory, gpu.used) for gpu in gpus()] == [
         (0, "NVIDIA A10G", 23028, 4),
@@ -93,3 +111,11 @@ def test_a_service_uses_a_gpu_that_is_there_and_does_not_start_without_one_that_
     assert InferenceService(Settings()).device == "cpu"
     with pytest.raises(Refused, match="0 GPUs"):
         InferenceService(Settings(require_gpu=True))
+
+
+def test_a_service_that_requires_a_gpu_does_not_start_if_a_net_falls_back_to_the_processor(
+    tool: Path, tmp_path: Path
+) -> None:
+    wanted = Settings(models=str(tmp_path / "models"), ml_models="fastdepth", require_gpu=True)
+    with pytest.raises(Refused, match=r"GPU is required, and ONNX Runtime runs .* on the processor"):
+        InferenceService(wanted).start()

@@ -7,7 +7,7 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from rushes.engines.devices import Compute, onnx_providers
+from rushes.engines.devices import Compute, check_providers, onnx_providers
 
 _FATAL = 4  # ONNX Runtime warns about harmless leftovers of exporters
 
@@ -22,6 +22,7 @@ class Onnx:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads burn no CPU
         providers = onnx_providers(compute, onnxruntime.get_available_providers())
         self._session = onnxruntime.InferenceSession(str(file), options, providers=providers)
+        check_providers(compute, self._session.get_providers(), file.name)
         first, *unused = self._session.get_inputs()
         self._inputs = [first.name, *(i.name for i in unused)]
         # Replaced weights may still be listed as inputs that nothing reads.
