@@ -17,6 +17,7 @@ from rushes.telemetry import log
 from rushes.tracing import HEADER, current
 
 AWAY_SECONDS = 10.0  # that a service which did not answer is asked last
+CONNECT_SECONDS = 10.0  # that a service may take to accept a connection: how long it works is another question
 _BUSY = (429, 503)
 _AWAY = (502, 504)  # said by a proxy
 _ELSEWHERE = "ModelMissing"  # what a service says that has another model
@@ -132,8 +133,7 @@ class InferenceSession:
             return self._once(url, capability, call)
 
     def _once(self, url: str, capability: str, call: bytes) -> _Reply:
-        place = urlsplit(url)
-        connection = self._connections.setdefault(url, _connection(place, self._services.seconds))
+        place, connection = urlsplit(url), self._connection(url)
         headers = {"Content-Type": "application/octet-stream"}
         if trace := current():
             headers[HEADER] = trace
@@ -148,14 +148,26 @@ class InferenceSession:
             self._drop(url)
         return _Reply(response.status, body, _seconds(response.getheader("Retry-After")))
 
+    def _connection(self, url: str) -> http.client.HTTPConnection:
+        """The connection that was kept, or a new one."""
+        if url not in self._connections:
+            connection = self._connections[url] = _connection(urlsplit(url))
+            connection.connect()
+            connection.sock.settimeout(self._services.seconds)
+            if self._closed.is_set():  # too early for `close` to find it open
+                raise ConnectionAbortedError
+        return self._connections[url]
+
     def _drop(self, url: str) -> None:
         if connection := self._connections.pop(url, None):
             connection.close()
 
 
-def _connection(place: SplitResult, seconds: float) -> http.client.HTTPConnection:
+def _connection(place: SplitResult) -> http.client.HTTPConnection:
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-    return kind(place.hostname or "", place.port, timeout=seconds)
+    connection = kind(place.hostname or "", place.port, timeout=CONNECT_SECONDS)
+    connection.auto_open = 0  # one that was closed meanwhile is not opened again in silence
+    return connection
 
 
 def _seconds(header: str | None) -> float:

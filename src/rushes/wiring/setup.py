@@ -16,6 +16,7 @@ from rushes.sources.folder import Folder
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Describe, Transport
 
+_PATIENCE_SECONDS = 30  # of a person who waits for an inference service
 _ANSWER_SECONDS = 5.0  # that a queue may take beyond those that it was asked to wait
 _REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
 
@@ -32,10 +33,10 @@ class Setup:
         return self._home / ("index-stub.sqlite" if uses_stub(self._settings) else "index.sqlite")
 
     def engine(self, stage: str) -> Any:
-        """As the settings say."""
+        """As the settings say, for questions of people."""
         from rushes.wiring.engines import open_engine
 
-        return open_engine(self._settings, stage)
+        return open_engine(self._settings, stage, min(_PATIENCE_SECONDS, self._settings.inference_seconds))
 
     def blobs(self) -> Blobs:
         """A bucket, or the home's folder; a fleet must share that."""

@@ -1,9 +1,11 @@
 """Engines that are asked over a line: the same answers, whichever line; another service where one does not answer."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import simplejpeg
 from rushes.domain.errors import BadMedia, EngineAway, InferenceFailed, ModelMissing, NeverWorks, OtherModel, Refused
 from rushes.engines import wire
 from rushes.engines.calls import LoadedModel, answer
-from rushes.engines.http import InferenceServices, InferenceSession
+from rushes.engines.http import CONNECT_SECONDS, InferenceServices, InferenceSession
 from rushes.engines.port import RATE, DecodingOptions, Engine
 from rushes.engines.remote import RemoteEngine
 from rushes.engines.stub import StubEngine
@@ -209,6 +211,26 @@ def test_a_service_that_stalls_is_left_for_another_one_and_asked_last_from_then_
         for _ in range(4):
             assert engine.embed("m", ["a"]).shape == (1, 64)
         assert len(bad.asked) == 1
+
+
+def test_a_service_that_accepts_no_connection_is_left_soon_however_long_an_answer_may_take(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience, usual = list[float](), socket.create_connection
+
+    def connect(address: tuple[str, int], timeout: float, *rest: Any) -> socket.socket:
+        patience.append(timeout)
+        if address[0] == "10.0.0.1":
+            raise TimeoutError("timed out")
+        return usual(address, timeout, *rest)
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with serving("well") as good:
+        engine = asking(good.url, "http://10.0.0.1:8001", seconds=600)  # a session begins with the second
+        assert engine.embed("m", ["a"]).shape == (1, 64)
+        assert patience == [CONNECT_SECONDS] * 2
+        session: InferenceSession = engine._post.__self__  # type: ignore[attr-defined]
+        assert session._connections[good.url].sock.gettimeout() == 600
 
 
 def test_a_connection_that_was_closed_meanwhile_is_opened_again(asking: Asking) -> None:
