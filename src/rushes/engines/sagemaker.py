@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from obstore.exceptions import AlreadyExistsError
@@ -18,9 +18,9 @@ from obstore.exceptions import AlreadyExistsError
 from rushes.aws.client import Service
 from rushes.bucket.client import BucketClient, connect, translate_errors
 from rushes.bucket.location import BucketLocation, parse_location
-from rushes.domain.errors import AnswerPending, InferenceFailed
+from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed, NotAllowed
 from rushes.engines.in_flight import InFlight
-from rushes.engines.wire import call_name
+from rushes.engines.wire import LARGEST, call_name
 from rushes.telemetry import log
 
 FIRST_LOOK_SECONDS = 5.0  # after a question, if no event tells of the answer: seconds are lost, never work
@@ -65,7 +65,7 @@ class AsynchronousEndpoint:
         if asked is None:
             self._ask(task, fence, capability, call)
             raise AnswerPending(f"{self._name} was asked", delay=FIRST_LOOK_SECONDS)
-        if (answer := self._read(asked.output)) is not None:
+        if (answer := self._answer_to(name, asked)) is not None:
             self._in_flight.leave(name)
             return answer
         if (told := self._read(asked.failure)) is not None:
@@ -90,26 +90,40 @@ class AsynchronousEndpoint:
             return ""
         return (self._read(self._note(address)) or b"").decode()
 
+    def _answer_to(self, name: str, asked: Question) -> bytes | None:
+        try:
+            return self._read(asked.output)
+        except InferenceFailed:
+            self._withdraw(name, asked)
+            self._delete(asked.output)
+            raise
+
     def _ask(self, task: str, fence: int, capability: str, call: bytes) -> None:
         name = call_name(task, capability, call)
         with self._turn(task, name):
             source = f"{self._folder.url}/input/{name}"
             self._write(source, call)
-            reply = self._service.ask(
-                "invoke_endpoint_async",
-                once=True,
-                EndpointName=self._name,
-                ContentType=f"application/octet-stream; capability={capability}",
-                InferenceId=f"{task}.{fence}"[-_ID_LENGTH:],
-                InputLocation=source,
-                RequestTTLSeconds=QUEUED_SECONDS,
-                InvocationTimeoutSeconds=self._call_seconds,
-            )
+            reply = self._invoke(f"{task}.{fence}"[-_ID_LENGTH:], capability, source)
             asked = Question(reply["OutputLocation"], reply.get("FailureLocation", ""), time.time())
             self._write(f"{self._folder.url}/asks/{name}", json.dumps(asdict(asked)).encode(), new=True)
             for address in filter(None, (asked.output, asked.failure)):
                 self._write(self._note(address), task.encode())
             self._in_flight.asked(name)
+
+    def _invoke(self, id: str, capability: str, source: str) -> Mapping[str, str]:
+        try:
+            return self._service.ask(  # type: ignore[no-any-return]
+                "invoke_endpoint_async",
+                once=True,
+                EndpointName=self._name,
+                ContentType=f"application/octet-stream; capability={capability}",
+                InferenceId=id,
+                InputLocation=source,
+                RequestTTLSeconds=QUEUED_SECONDS,
+                InvocationTimeoutSeconds=self._call_seconds,
+            )
+        except NotAllowed as e:
+            raise EngineAway(f"{self._name} cannot be asked: {e}", e.advice) from e
 
     @contextlib.contextmanager
     def _turn(self, task: str, name: str) -> Iterator[None]:
@@ -167,11 +181,19 @@ class AsynchronousEndpoint:
 
     # Objects by their addresses
     def _read(self, address: str) -> bytes | None:
+        """What lies there, None if nothing does.
+
+        Raises:
+            InferenceFailed: it is larger than an answer may be.
+        """
         if not address:
             return None
         client, key = self._place(address)
         with translate_errors(_DOING), contextlib.suppress(FileNotFoundError):
-            return bytes(client.get(key).bytes())
+            found = client.get(key)
+            if found.meta["size"] > LARGEST:
+                raise InferenceFailed(f"{self._name} answered with more than {LARGEST} bytes")
+            return bytes(found.bytes())
         return None
 
     def _exists(self, address: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import AnswerPending, InferenceFailed
+from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed, NotAllowed
 from rushes.engines import sagemaker
 from rushes.engines.in_flight import InFlight
 from rushes.engines.port import answered
@@ -102,6 +102,30 @@ def test_the_failure_of_an_endpoint_is_told_in_its_words_and_the_next_attempt_as
     assert worker(service).task_at("out", "1-error.out") == "", "its events do not end the back-off"
     pending(lambda: worker(service).answer(TASK, 3, "hear", b"call"))
     assert len(service.asked) == 2
+
+
+def test_an_answer_that_is_too_large_is_a_failure_and_asked_for_again(
+    service: Sagemaker, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending(lambda: worker(service).answer(TASK, 1, "hear", b"call"))
+    store.put("1.out", b"x" * 1001)
+    monkeypatch.setattr(sagemaker, "LARGEST", 1000)
+    with pytest.raises(InferenceFailed, match="more than 1000 bytes"):
+        worker(service).answer(TASK, 2, "hear", b"call")
+    pending(lambda: worker(service).answer(TASK, 3, "hear", b"call"))
+    assert len(service.asked) == 2
+
+
+def test_a_worker_without_rights_fails_no_work(service: Sagemaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise NotAllowed("AccessDenied")
+
+    mine = worker(service, in_flight=1)
+    with monkeypatch.context() as refusing:
+        refusing.setattr(service, "ask", refuse)
+        with pytest.raises(EngineAway, match="films cannot be asked: AccessDenied"):
+            mine.answer(TASK, 1, "hear", b"call")
+    pending(lambda: mine.answer(TASK, 2, "hear", b"call"))
 
 
 def test_an_answer_that_never_comes_is_looked_for_later_and_later_and_is_a_failure_in_the_end(
