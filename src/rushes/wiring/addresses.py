@@ -1,6 +1,7 @@
 """Files by their address (s3://bucket/key, gs://, az://), read and written whole by the credentials of the settings."""
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from rushes.wiring.setup import needed
 _BLOCK = 8 << 20
 
 
-def fetch(s: Settings, address: str, target: Path, most: int) -> None:
-    """Copy what lies at an address into a file.
+def fetch(s: Settings, address: str, target: Path, most: int, check: Callable[[], None]) -> None:
+    """Copy what lies at an address into a file; `check` is called again and again, and may end it.
 
     Raises:
         NotFound, OverLimit: it is not there, or has more than so many bytes.
@@ -31,6 +32,7 @@ def fetch(s: Settings, address: str, target: Path, most: int) -> None:
             raise OverLimit(f"{address} has more than {most} bytes")
         with target.open("wb") as file:
             for block in found.stream(min_chunk_size=_BLOCK):
+                check()
                 file.write(block)
 
 

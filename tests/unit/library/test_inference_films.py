@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rushes.domain.errors import InferenceFailed, SlotTooBig
+from rushes.domain.errors import InferenceFailed, Refused, SlotTooBig
 from rushes.library.inference import Films, films
 from rushes.library.inference.films import _Turn, within_memory
 from rushes.library.inference.gate import Cancelled, Check, OutOfTime, within
@@ -38,6 +38,13 @@ ALWAYS_ASKING = """
 while True:
     say({"verb": "question"})
     line.recv(1000)
+"""
+
+UNKNOWN_CAPABILITY = """
+doc = json.dumps({"verb": "infer", "capability": "dance"}).encode()
+socket.send_fds(line, [struct.pack("!Q", len(doc))], [0])
+line.sendall(doc)
+time.sleep(600)
 """
 
 
@@ -91,6 +98,11 @@ def test_a_process_whose_caller_is_gone_is_given_up(code: str) -> None:
 
     with pytest.raises(Cancelled):
         served(code, check)
+
+
+def test_a_process_may_ask_for_what_models_can_do_and_nothing_else() -> None:
+    with pytest.raises(Refused, match="something that it does not have"):
+        served(UNKNOWN_CAPABILITY, stay)
 
 
 def test_a_process_that_takes_too_much_memory_is_given_up() -> None:

@@ -9,7 +9,7 @@ from obstore.store import MemoryStore
 from rushes import settings
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import NotAllowed, Refused
-from rushes.library.inference import Check, InferenceService, StereoFilms
+from rushes.library.inference import Cancelled, Check, InferenceService, StereoFilms
 from rushes.library.inference.gate import OutOfTime
 from rushes.settings import Settings
 
@@ -107,6 +107,24 @@ def test_a_film_comes_from_a_bucket_of_any_cloud_and_goes_to_one(
     for other in (f"{place}-2/x.mp4", "gs://x/y.mp4", "http://films/x.mp4"):
         with pytest.raises(NotAllowed):
             films.convert(f"{place}/in/film.mp4", other, "sbs", stay)
+
+
+def test_a_film_of_a_bucket_is_no_longer_fetched_when_its_caller_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    store.put("film.mp4", b"film")
+    monkeypatch.setattr("rushes.bucket.client.connect", lambda _location: store)
+    films, looks = Instant(tmp_path, lambda: pytest.fail("it was worked on")), []
+
+    def gone() -> None:
+        looks.append(1)
+        raise Cancelled("gone")
+
+    films._roots = ["s3://films"]
+    with pytest.raises(Cancelled):
+        films.convert("s3://films/film.mp4", "s3://films/out.mp4", "sbs", gone)
+    assert looks
 
 
 def test_little_memory_means_one_film_and_one_model_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

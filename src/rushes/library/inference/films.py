@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rushes.domain.errors import InferenceFailed, NotAllowed, NotFound, Refused, SlotTooBig
 from rushes.domain.keys import JSON
+from rushes.engines.wire import CAPABILITIES
 from rushes.files import READ
 from rushes.library.inference.gate import Check, Gate, within
 from rushes.library.inference.service import InferenceService
@@ -102,7 +103,7 @@ class _Turn:
                     passed = os.open(
                         f"/proc/self/fd/{self._film}", os.O_RDONLY | os.O_CLOEXEC
                     )  # with a position of its own
-                case "infer", int():
+                case "infer", int() if ask.get("capability") in CAPABILITIES:
                     call = passed_call(given)
                     gpu = self._question["asked"].get("use_gpu") is not False
                     found = self._service.answer(str(ask["capability"]), call, self._check, use_gpu=gpu)

@@ -29,9 +29,8 @@ class StereoFilms:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.queue = Queue(
-            1 if settings.low_memory else _AT_ONCE
-        )  # not that of the models: a film asks them while it has its place here
+        at_once = 1 if settings.low_memory else _AT_ONCE
+        self.queue = Queue(at_once)  # not that of the models: a film asks them while it has its place here
         self._roots = [root.strip() for root in settings.sources.split(",") if root.strip()]
         self.url = ""  # of this service: its models measure depth; empty: the slots of the process do
 
@@ -49,14 +48,15 @@ class StereoFilms:
                 raise NotAllowed(
                     "only addresses below the configured sources are read or written", "Set RUSHES_SOURCES."
                 )
+        in_time = within(check, self._settings.inference_seconds)
         with tempfile.TemporaryDirectory(prefix="rushes-3d-") as name:
             film, made = Path(name) / f"film{Path(source).suffix[:8]}", Path(name) / "made.mp4"
             if source.startswith(BUCKETS):
-                fetch(self._settings, source, film, self._settings.upload_gb << 30)
+                fetch(self._settings, source, film, self._settings.upload_gb << 30, in_time)
             elif not (film := Path(os.path.realpath(source))).is_file():
                 raise NotFound(f"there is nothing at {source}", "Check the address.")
             place = target if target.startswith(BUCKETS) else _new_place(target)
-            self._run(Path(name), film, made, mode, within(check, self._settings.inference_seconds))
+            self._run(Path(name), film, made, mode, in_time)
             self._put(made, place)
 
     def _run(self, folder: Path, film: Path, made: Path, mode: str, check: Check) -> None:
