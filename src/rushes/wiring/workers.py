@@ -42,14 +42,11 @@ def worker(
         SandboxMissing: its slots cannot be confined as the settings require.
     """
     s = home.settings
-    if s.sandbox == REQUIRE and (missing := missing_layers()):
-        raise SandboxMissing(f"layers of the sandbox are missing: {', '.join(missing)}")
+    _check_sandbox(s.sandbox)
     by_hint = home.transport.queues and filter is None  # who takes only some tasks leaves hints to the others
     look_seconds = home.transport.look_seconds if filter is None else 1.0
     count = home.slots if slots is None else slots
     lanes = tuple(lanes) or home.lanes
-    bound = lanes_at((*lanes, *NOW), home.site)[len(lanes) + len(NOW) :]
-    taken = (*lanes, *bound)  # lane now is everybody's
     ports = _ports_of(home)
     deps = WorkerDeps(
         ledger=ports.ledger,
@@ -62,7 +59,7 @@ def worker(
         lane_of=home.lane_of,
         child=slot_process(home, _threads(home, count), ports.attempt_deps),
         limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint, home.site),
-        new_incarnation=lambda: incarnation(taken, count, home.owner),
+        new_incarnation=lambda: incarnation(_announced(lanes, home.site), count, home.owner),
         slot_memory=s.slot_memory_mb * 2**20,
         slot_tasks=s.slot_tasks,
         reserve=s.reserve_mb * 2**20,
@@ -71,6 +68,17 @@ def worker(
         hear_answers=answer_events(home),
     )
     return Shell(deps, until)
+
+
+def _check_sandbox(wanted: str) -> None:
+    if wanted == REQUIRE and (missing := missing_layers()):
+        raise SandboxMissing(f"layers of the sandbox are missing: {', '.join(missing)}")
+
+
+def _announced(lanes: Sequence[str], site: str) -> tuple[str, ...]:
+    """The lanes that others see: all that the worker takes but lane now, which every worker takes."""
+    bound = lanes_at((*lanes, *NOW), site)[len(lanes) + len(NOW) :]
+    return (*lanes, *bound)
 
 
 def _ports_of(home: Home) -> WorkPorts:

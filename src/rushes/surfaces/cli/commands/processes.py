@@ -80,13 +80,7 @@ def worker(
         "--drain-grace": ("drain_seconds", drain_grace),
         "--server": ("store", server or None),
     }
-    if bucket and server:
-        raise Refused("a worker works for a bucket or for a server", "Leave out BUCKET or --server.")
-    session.home = bucket or session.home or server
-    library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
-    _wait_for_store(session, library)
-    if bucket:
-        session.closing.enter_context(library.watching(bucket))
+    library = _library_of(session, bucket, server, over)
     worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
     name_of = str if server else lambda job: library.jobs.get(job).name  # a server's jobs are not for it to see
     view = WorkerView(session, name_of, lambda: worker.shell.state)
@@ -103,6 +97,18 @@ def worker(
     code = code or (SOME_FAILED if until_idle and view.count["dead"] else 0)
     _end(session, view, code)
     return code
+
+
+def _library_of(session: Session, bucket: str, server: str, over: Overrides) -> Library:
+    """The home that a worker works for, as soon as its store answers."""
+    if bucket and server:
+        raise Refused("a worker works for a bucket or for a server", "Leave out BUCKET or --server.")
+    session.home = bucket or session.home or server
+    library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
+    _wait_for_store(session, library)
+    if bucket:
+        session.closing.enter_context(library.watching(bucket))
+    return library
 
 
 def _wait_for_store(session: Session, library: Library) -> None:
