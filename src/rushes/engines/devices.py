@@ -69,8 +69,8 @@ def choose_device(wanted: str, there: Sequence[Gpu], *, required: bool = False) 
         return CPU
     index = int(number or (there[0].index if there else 0))
     if index not in {gpu.index for gpu in there}:
-        why = f"device = {wanted}, and this machine has {len(there)} GPUs"
-        raise Refused(why, "Set device = auto and REQUIRE_GPU=false to use the processor.")
+        why = f"this machine has no GPU {index}" if there else "no GPU was found on this machine"
+        raise Refused(why, "To run models on the CPU, set device = auto and REQUIRE_GPU=false.")
     return f"{CUDA}:{index}"
 
 

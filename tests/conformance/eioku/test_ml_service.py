@@ -42,13 +42,19 @@ def database() -> Iterator[socket.socket]:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory, film: Path, database: socket.socket) -> Iterator[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the service writes its log."""
+    return tmp_path_factory.mktemp("ml")
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path, film: Path, database: socket.socket) -> Iterator[str]:
     place = f"127.0.0.1:{database.getsockname()[1]}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DATABASE_URL", f"postgresql://rushes:secret@{place}/rushes")
         patch.setenv("REDIS_URL", f"redis://{place}/0")
         own = {"gpu_concurrency": str(AT_ONCE), "inference_queue": "40", "ml_models": MODEL}
-        with inference_service(tmp_path_factory.mktemp("ml"), sources=str(film.parent), **own) as url:
+        with inference_service(folder, sources=str(film.parent), **own) as url:
             yield url
 
 
@@ -112,7 +118,7 @@ def test_property_08_the_service_uses_no_more_models_at_once_than_allowed(servic
 
 @pytest.mark.parametrize(
     ("env", "told"),
-    [({"RUSHES_ML_MODELS": "dragon"}, "dragon"), ({"REQUIRE_GPU": "true", "PATH": "/nowhere"}, "0 GPUs")],
+    [({"RUSHES_ML_MODELS": "dragon"}, "dragon"), ({"REQUIRE_GPU": "true", "PATH": "/nowhere"}, "no GPU was found")],
 )
 def test_property_13_the_service_does_not_start_without_what_it_needs(
     tmp_path: Path, env: dict[str, str], told: str
@@ -127,6 +133,17 @@ def test_property_13_the_service_does_not_start_without_what_it_needs(
     assert done.returncode != 0
     assert told in done.stderr
     assert "http" not in done.stdout, "it never listens"
+
+
+def test_property_13_the_service_logs_whether_there_is_a_gpu(service: str, folder: Path) -> None:
+    """Property 13, GPU availability: the service detects it, logs it when it starts, and `/health` tells it.
+
+    Where: library/inference/service.py, engines/devices.py
+    """
+    health = json.loads(ask(service, "GET", "/health")[1])
+    assert health["gpu_available"] is False, "there is none here"
+    lines = [json.loads(line) for line in (folder / "ml.log").read_text().splitlines() if line.startswith("{")]
+    assert [line["level"] for line in lines if "no GPU was found" in line["message"]] == ["warning"]
 
 
 def test_property_16_the_service_reaches_no_database(service: str, film: Path, database: socket.socket) -> None:

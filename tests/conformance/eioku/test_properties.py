@@ -31,6 +31,7 @@ from rushes.domain.worker import Incarnation
 from rushes.engines.http import InferenceServices
 from rushes.engines.models.store import ModelStore
 from rushes.jobs.control import Reconciler, announce_ready
+from rushes.surfaces.api.documents.eioku import ABORTED
 from tests.conformance.conftest import Site
 from tests.conformance.eioku.conftest import LANES, Bench
 
@@ -130,7 +131,8 @@ def test_property_03_only_the_moves_of_the_lifecycle_happen(bench: Bench, moves:
         assert told["status"] == state
         assert told["created_at"]
         assert bool(told["completed_at"]) == (state == "COMPLETED")
-        assert bool(told["error"]) == (state == "FAILED")
+        errors = {"FAILED": f"{BROKEN.kind}: {BROKEN.message}", "CANCELLED": ABORTED if told["started_at"] else None}
+        assert told["error"] == errors.get(state)
         assert told["started_at"] or state in ("PENDING", "CANCELLED")
 
 

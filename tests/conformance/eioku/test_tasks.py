@@ -126,23 +126,23 @@ def test_a_task_is_enqueued_by_hand(bench: Bench) -> None:
 
 @pytest.mark.parametrize("move", ["enqueue", "cancel", "retry"])
 def test_an_unknown_task_is_not_found(bench: Bench, move: str) -> None:
-    """Manual Task Enqueueing Endpoint: a task that is not there is 404.
+    """Manual Task Enqueueing Endpoint: an unknown task is 404, with the detail `Task not found`.
 
-    Where: library/jobs.py
+    Where: surfaces/api/documents/eioku.py
     """
-    bench.server.post(f"/tasks/{bench.discover().id}.nothing/{move}", status=404)
-    bench.server.post(f"/tasks/nobody.ocr/{move}", status=404)
+    for unknown in (f"{bench.discover().id}.nothing", "nobody.ocr"):
+        assert bench.server.post(f"/tasks/{unknown}/{move}", status=404)["detail"] == "Task not found"
 
 
 def test_only_a_pending_task_can_be_enqueued(bench: Bench) -> None:
-    """Manual Task Enqueueing Endpoint: a task in another status than PENDING is 400.
+    """Manual Task Enqueueing Endpoint: unless the task is PENDING, the answer is 400 and names its status.
 
-    Where: jobs/steps.py
+    Where: surfaces/api/documents/eioku.py
     """
     job, worker = bench.planned("objects")
     (lease,) = bench.claim(worker, [f"{job.id}.objects.00000"])
     told = bench.server.post(f"/tasks/{job.id}.objects/enqueue", status=400)
-    assert "RUNNING" in told["detail"]
+    assert told["detail"] == "Cannot enqueue task in status RUNNING"
     bench.finish(worker, [lease])
     for move in ("enqueue", "cancel", "retry"):
         bench.server.post(f"/tasks/{job.id}.objects/{move}", status=400)
@@ -223,7 +223,7 @@ def test_a_transcription_is_complete_when_its_transcript_is(bench: Bench) -> Non
 
 
 def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> None:
-    """Video Discovery Service, config: a place may ask for another configuration, which each task keeps.
+    """Video Discovery Service, config: a path may have its own configuration, which it answers and each task keeps.
 
     Where: library/path_watcher.py
     """
@@ -232,6 +232,12 @@ def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> Non
     config: dict[str, Any] = {"object_detection": {"frame_interval": 10}, "place_detection": {"top_k": 3}}
     config["transcription"] = {"vad_filter": False}
     made = bench.server.post("/paths", {"path": str(folder), "config": config}, 201)
+    assert made in bench.server.get("/paths")
+    assert made["path"] == str(folder)
+    assert {type: DEFAULTS[type] | config.get(type, {}) for type in DEFAULTS} == {
+        type: {name: value for name, value in told.items() if name in DEFAULTS[type]}
+        for type, told in made["config"].items()
+    }
     options = made["doc"]["options"]
     assert (options["objects"]["frame_interval"], options["objects"]["min_confidence"]) == (10, 0.5)
     assert options["places"] == {"frame_interval": 60, "top_k": 3}

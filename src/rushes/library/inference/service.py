@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, OtherModel, Refused, RushesError, SlotTooBig
 from rushes.engines.calls import LoadedModel, answer
-from rushes.engines.devices import CPU, choose_device, gpus
+from rushes.engines.devices import AUTO, CPU, choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
 from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
@@ -87,6 +87,8 @@ class InferenceService:
         """
         for gpu in self._gpus:
             log.info("GPU %d: %s, %d MB", gpu.index, gpu.name, gpu.memory)
+        if self.device == CPU and self._settings.device == AUTO:
+            log.warning("no GPU was found: models run on the CPU, which is slower")
         log.info("models run on %s", self.device)
         own = own_models(self._settings)
         ids = [id.strip() for id in self._settings.ml_models.split(",") if id.strip()] or list(self._store.known)
@@ -100,7 +102,7 @@ class InferenceService:
             raise Refused(f"ml_models names unknown models: {unknown}", f"Known are: {', '.join(self._store.known)}.")
         for capability, model in (*known, *(one for one in own if one[1] not in self._store.known)):
             self._try(capability, model)
-        log.info("%d models are loaded", len(self._loaded))
+        log.info("models loaded: %d", len(self._loaded))
 
     def answer(self, capability: str, call: bytes, check: Check, *, use_gpu: bool = True) -> bytes:
         """The answer to a call, in turn; on the processor if whoever asks wants no GPU.

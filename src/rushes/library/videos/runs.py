@@ -24,7 +24,7 @@ FacePlace = tuple[int, tuple[float, float, float, float] | None]  # when and whe
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One observation with what produced it, in the shape that seed B's programs read."""
+    """One observation with what produced it, in the shape that programs of the documents read."""
 
     artifact_id: str
     asset_id: str

@@ -1,5 +1,6 @@
 """Observations as envelopes with their provenance, and which run of them counts."""
 
+from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -7,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from rushes.domain.errors import Refused
+from rushes.library.paths import Record
 from rushes.library.videos import EVERY
 from rushes.library.videos.payloads import TYPES
 from rushes.library.videos.runs import Envelope
@@ -40,6 +42,25 @@ class SelectionIn(BaseModel):
         return self.run_id, self.model_profile
 
 
+@dataclass(frozen=True, slots=True)
+class SelectionShape(RecordShape):
+    """The policy that was chosen for a video (`*`: every video) and a type of artifacts, beside the record."""
+
+    asset_id: str
+    artifact_type: str
+    policy: str
+    run_id: str
+    model_profile: str
+
+    @staticmethod
+    def of(record: Record) -> "SelectionShape":
+        """From the records."""
+        kind, run, profile = (str(record.doc.get(name) or "") for name in ("kind", "run", "profile"))
+        policy = "pinned" if run else "profile" if profile else "latest"
+        chosen = (record.doc["video"], TYPES.get(kind, kind), policy, run, profile)
+        return SelectionShape(record.id, record.version, record.doc, *chosen)
+
+
 @router.get("/artifacts")
 def list_artifacts(
     request: Request,
@@ -64,17 +85,17 @@ def list_artifacts(
 
 
 @router.get("/selection")
-def list_selections(library: LibraryDep, asset_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
+def list_selections(library: LibraryDep, asset_id: Annotated[str, Query(max_length=100)]) -> list[SelectionShape]:
     """What was chosen for a video, or for every video if that is `*`."""
     video = None if asset_id == EVERY else library.videos.get(asset_id)
-    return [RecordShape.of(r) for r in library.videos.selected_runs(video)]
+    return [SelectionShape.of(r) for r in library.videos.selected_runs(video)]
 
 
 @router.put("/selection/{asset_id}")
-def select_run(library: LibraryDep, asset_id: AssetId, body: SelectionIn) -> RecordShape:
+def select_run(library: LibraryDep, asset_id: AssetId, body: SelectionIn) -> SelectionShape:
     """Choose which run readers see of a type of artifacts; of every video if that is `*`."""
     video = None if asset_id == EVERY else library.videos.get(asset_id)
-    return RecordShape.of(library.videos.select_run(video, _kind(body.artifact_type), *body.policy_run()))
+    return SelectionShape.of(library.videos.select_run(video, _kind(body.artifact_type), *body.policy_run()))
 
 
 def _kind(word: str) -> str:

@@ -1,16 +1,18 @@
 """Eioku: videos, their tasks (our steps) and artifacts, the places that are looked at."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
+from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job
 from rushes.domain.task_types import TASK_TYPES, task_type
 from rushes.library import Library
 from rushes.library.jobs import Step, join_steps, models_of, profile_of, video_of
+from rushes.library.paths import Record
 from rushes.surfaces.api import artifacts, jobs, videos
 from rushes.surfaces.api.documents.eioku_config import TaskConfigs, config_of
 from rushes.surfaces.http.deps import Id, LibraryDep, Place
@@ -21,6 +23,7 @@ router = APIRouter()
 for_programs = APIRouter(route_class=JsonRoute)
 
 Status = Literal["", "PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
+ABORTED = "Aborted by user"  # the error of a task that was cancelled after it had begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,9 @@ class TaskOut(Step):
     @staticmethod
     def of(step: Step, job: Job) -> "TaskOut":
         """From a step of a job."""
+        was_running = step.state == "CANCELLED" and step.started_at
         return TaskOut(
-            **asdict(step),
+            **asdict(replace(step, error=step.error or (ABORTED if was_running else None))),
             task_id=step.id,
             video_id=video_of(job),
             task_type=task_type(step.stage),
@@ -59,11 +63,33 @@ class PathIn(BaseModel):
     config: TaskConfigs = TaskConfigs()
 
 
+@dataclass(frozen=True, slots=True)
+class PathOut(RecordShape):
+    """A stored place and its configuration in the document's words, beside the record."""
+
+    path: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(record: Record) -> "PathOut":
+        """From the records."""
+        asked, profile = record.doc.get("options", {}), record.doc.get("profile", "")
+        stages = {type: stages[0] for type, stages in TASK_TYPES.items() if stages[0] in asked}
+        config = {type: config_of(stage, asked[stage], profile, {}) for type, stage in stages.items()}
+        return PathOut(record.id, record.version, record.doc, record.doc["path"], config)
+
+
+@router.get("/paths")
+def list_paths(library: LibraryDep) -> list[PathOut]:
+    """The stored places."""
+    return [PathOut.of(record) for record in library.paths.all()]
+
+
 @router.post("/paths", status_code=201)
-def add_path(request: Request, library: LibraryDep, body: PathIn) -> RecordShape:
-    """Remember a place: the server looks there every few seconds, and what is new gets its six tasks."""
+def add_path(request: Request, library: LibraryDep, body: PathIn) -> PathOut:
+    """Store a place: the server looks there every few seconds, and each new film gets its six tasks."""
     videos.check_places(request, library, [body.path])
-    return RecordShape.of(library.paths.add(body.path, body.config.wanted()))
+    return PathOut.of(library.paths.add(body.path, body.config.wanted()))
 
 
 @router.get("/tasks")
@@ -100,7 +126,7 @@ def get_task(library: LibraryDep, task_id: Id) -> TaskOut | TaskShape:
 def enqueue_task(library: LibraryDep, task_id: Id) -> jobs.Enqueued:
     """Announce a task that waits, or what it waits for."""
     task = _task(library, task_id)
-    task.require("enqueued", "PENDING")
+    _require("enqueue", task, "PENDING")
     library.jobs.announce(task.job)
     return jobs.Enqueued(task.id, task.job_id, "enqueued")
 
@@ -109,7 +135,7 @@ def enqueue_task(library: LibraryDep, task_id: Id) -> jobs.Enqueued:
 def cancel_task(library: LibraryDep, task_id: Id) -> TaskOut:
     """Stop a task that has not finished, and what needs it; its siblings go on."""
     step = _task(library, task_id)
-    step.require("cancelled", "PENDING", "RUNNING")
+    _require("cancel", step, "PENDING", "RUNNING")
     library.jobs.cancel_step(step)
     return _task(library, task_id)
 
@@ -118,13 +144,21 @@ def cancel_task(library: LibraryDep, task_id: Id) -> TaskOut:
 def retry_task(library: LibraryDep, task_id: Id) -> TaskOut:
     """Try a task again that failed or was cancelled, and what needs it; its siblings stay as they are."""
     step = _task(library, task_id)
-    step.require("retried", "FAILED", "CANCELLED")
+    _require("retry", step, "FAILED", "CANCELLED")
     library.jobs.retry_step(step)
     return _task(library, task_id)
 
 
+def _require(move: str, task: TaskOut, *statuses: str) -> None:
+    if task.status not in statuses:
+        raise Refused(f"Cannot {move} task in status {task.status}", f"Possible from {' or '.join(statuses)}.")
+
+
 def _task(library: Library, id: str) -> TaskOut:
-    step = library.jobs.step(id)
+    try:
+        step = library.jobs.step(id)
+    except NotFound as e:
+        raise NotFound("Task not found", f"List tasks: GET /tasks ({e})") from e
     job = library.jobs.get(step.job)
     return TaskOut.of(next(_steps(library, job, task_type(step.stage))), job)
 

@@ -249,7 +249,7 @@ def ml(session: Session, host: str, port: int, insecure: bool) -> int:
     port = port or _free_port(host)
     _check_port(host, port)
     service = InferenceService(settings)
-    session.remark(("loading models", NOW))
+    session.remark((f"loading models on {service.device}", NOW))
     service.start()
     app, url = create(service, settings, host), f"http://{_shown(host)}:{port}"
     server, app.state.stereo.url = Server(app, host, port), url
