@@ -16,7 +16,7 @@ from rushes.servers import postgres, seaweed, valkey
 from rushes.servers.process import Running
 
 BUCKET = "rushes"
-SETUPS = ("sqlite", "postgres", "postgres-16", "postgres+s3", "postgres+valkey+s3", "aws", "bucket")
+SETUPS = ("sqlite", "postgres", "postgres-16", "postgres+s3", "postgres+valkey+s3", "aws", "bucket", "bucket-ministack")
 
 
 @dataclass
@@ -35,10 +35,10 @@ class Servers:
             lines["store"] = fresh_database(server.url, name)
         if "valkey" in setup:
             lines["hints"] = f"{self.valkey.url.rpartition('/')[0]}/{next(self.databases)}"
-        if setup == "bucket":
+        if setup.startswith("bucket"):
             lines["store"] = f"s3://{BUCKET}/{name}"
-        if setup.endswith(("s3", "bucket")):
-            lines |= {"blobs": f"s3://{BUCKET}/{name}", "s3_endpoint": self.seaweed.url}
+        if setup.endswith("s3") or setup.startswith("bucket"):
+            lines |= {"blobs": f"s3://{BUCKET}/{name}", "s3_endpoint": self._s3(setup).url}
         if setup == "aws":
             lines |= {"store": f"dynamodb://{name}", "aws_endpoint": self.aws.url}
             lines |= {"blobs": f"s3://{BUCKET}/{name}", "s3_endpoint": self.aws.url}
@@ -49,9 +49,9 @@ class Servers:
 
     def films(self, setup: str, paths: Sequence[Path]) -> tuple[str, ...]:
         """Where a run on that set-up finds these films: in the bucket, if its home is one."""
-        if setup != "bucket":
+        if not setup.startswith("bucket"):
             return tuple(map(str, paths))
-        store = connect(BucketLocation(BUCKET, "films", self.seaweed.url, KEY, SECRET))
+        store = connect(BucketLocation(BUCKET, "films", self._s3(setup).url, KEY, SECRET))
         for path in paths:
             store.put(path.name, path)
         return tuple(f"s3://{BUCKET}/films/{path.name}" for path in paths)
@@ -88,6 +88,9 @@ class Servers:
         for server in self.running:
             server.process.kill()
             server.process.wait()
+
+    def _s3(self, setup: str) -> Running:
+        return self.aws if setup.endswith("ministack") else self.seaweed
 
     def _kept(self, server: Running) -> Running:
         self.running.append(server)

@@ -4,24 +4,33 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from proof.kills import environment
 
 from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation, parse_location
+from rushes.domain.event import EventType
+from rushes.domain.job import JobState
 from rushes.library import JobRequest, Library
 from rushes.settings import Settings, models_folder
-from tests.acceptance.conftest import draw
+from tests.acceptance.conftest import draw, wait_for
 from tests.google_storage import google_storage
+from tests.metadata_kit import metadata_service
 
 ONLY = ("--only", "shots", "--only", "playlist", "--chunk", "1", "--slots", "1", "--no-beside")
-# After a film is ours, before its database is stored, and between blob, manifest and ledger.
-POINTS = ("lock:after#2", "checkpoint:before#3", "blob:after#2", "manifest:after#3")
+# Each request, before and after: test_bucket_kills.py. Here real stages are killed, by the command line.
+POINTS = ("checkpoint:before#3", "manifest:after#3")
+FILMS = 6
 
 
 @dataclass(frozen=True)
@@ -106,25 +115,83 @@ def test_another_machine_goes_on(
     assert {doc["provenance"]["fencing_token"] > 0 for doc in results} == {True}
 
 
+@contextmanager
+def elsewhere(bucket: BucketLocation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """The home as another machine sees it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    for name, value in {
+        "ENDPOINT": bucket.endpoint,
+        "ACCESS_KEY_ID": bucket.key,
+        "SECRET_ACCESS_KEY": bucket.secret,
+    }.items():
+        monkeypatch.setenv(f"S3_{name}", value)
+    with Library(bucket.url) as library:
+        yield library
+
+
 def test_machines_share_out_the_films_of_a_prefix(
-    bucket: BucketLocation, machine: Callable[[str], Machine], tmp_path: Path
+    bucket: BucketLocation, machine: Callable[[str], Machine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three films, two machines, one of them killed with its disk: every film is done once."""
-    for n in range(3):
-        draw(tmp_path / f"{n}.mp4", seconds=1 + n)
-        connect(bucket).put(f"videos/{n}.mp4", tmp_path / f"{n}.mp4")
+    """Six films, three machines, two of them killed with their disks: every film is done once."""
+    for n in range(1, FILMS):  # and the one that is there
+        connect(bucket).put(f"videos/{n}.mp4", draw(tmp_path / f"{n}.mp4", seconds=n))
     recipe = {"RUSHES_RECIPE": "subtitles", "RUSHES_SLOTS": "1", "RUSHES_MODELS": str(models_folder(Settings()))}
-    dying, living = machine("dying"), machine("living")
-    killed = {"RUSHES_CRASH": "manifest:after#3", "RUSHES_CRASH_COUNT": str(tmp_path / "count")}
-    first = dying.start("worker", bucket.url, "--until-idle", **recipe, **killed)
-    code, output = living.run("worker", bucket.url, "--until-idle", **recipe)
-    first.communicate(timeout=240)
-    dying.lose()
+    dying = {}
+    for name, point in (("first", "manifest:after#3"), ("second", "checkpoint:after#4")):
+        killed = {"RUSHES_CRASH": point, "RUSHES_CRASH_COUNT": str(tmp_path / f"count-{name}")}
+        dying[machine(name)] = machine(name).start("worker", bucket.url, **recipe, **killed)
+    for one, process in dying.items():
+        output, _ = process.communicate(timeout=240)
+        assert process.returncode == -signal.SIGKILL, output
+        one.lose()
+    code, output = machine("living").run("worker", bucket.url, "--until-idle", **recipe)
     assert code == 0, output
-    code, output = living.run("worker", bucket.url, "--until-idle", **recipe)
-    assert code == 0, output
-    code, listed = living.run("--home", bucket.url, "--json", "jobs", "ls")
-    assert listed.count('"completed"') == 4, listed
+    with elsewhere(bucket, tmp_path, monkeypatch) as library:
+        jobs = library.jobs.page().rows
+        assert Counter(job.state for job in jobs) == {JobState.COMPLETED: FILMS}
+        events = [event for job in jobs for event in library.jobs.follow(job.id)]
+        done = Counter(event.task for event in events if event.type is EventType.DONE)
+        assert set(done.values()) == {1}
+        lost = sum(event.type is EventType.LOST for event in events)
+        assert lost <= len(dying), "more than one chunk for each slot that was killed"
+
+
+def has_begun(witness: Path) -> bool:
+    return witness.exists() and "begin toy_chunk 1" in witness.read_text()
+
+
+def test_a_notice_with_25_seconds_left_brings_everything_into_the_bucket(
+    bucket: BucketLocation, machine: Callable[[str], Machine], toy_film: Path, tmp_path: Path
+) -> None:
+    """Less than is kept in reserve: the chunk in hand is abandoned, and what is done is stored and released."""
+    gate, witness = tmp_path / "gate.toy_chunk.1", tmp_path / "witness"
+    gate.touch()
+    toys = environment(tmp_path, TOY_GATE=str(tmp_path / "gate"))
+    connect(bucket).put("toy.mp4", toy_film)
+    noticed = machine("noticed")
+    with metadata_service() as metadata:
+        env = {name: toys[name] for name in ("PYTHONPATH", "TOY_WITNESS", "TOY_GATE", "RUSHES_SANDBOX")}
+        argv = ("run", f"{bucket.url}/toy.mp4", "--only", "toy_join", "--chunk", "5", "--slots", "1")
+        process = noticed.start(
+            "--home", bucket.url, *argv, **env, RUSHES_SPOT_NOTICE=metadata.url, RUSHES_DRAIN_SECONDS="3600"
+        )
+        wait_for(lambda: process.poll() is not None or has_begun(witness), "chunk 1 never began")
+        then = datetime.now(UTC) + timedelta(seconds=25)
+        metadata.notice = json.dumps({"action": "terminate", "time": then.isoformat()}).encode()
+        output, _ = process.communicate(timeout=240)
+        assert process.returncode == 143, output
+    noticed.lose()
+    keys = [meta["path"] for page in connect(bucket).list() for meta in page]
+    assert [key for key in keys if key.endswith("lock.json")] == []
+    (key,) = [key for key in keys if key.endswith("ckpt.sqlite")]
+    (tmp_path / "ckpt.sqlite").write_bytes(bytes(connect(bucket).get(key).bytes()))
+    with closing(sqlite3.connect(tmp_path / "ckpt.sqlite")) as db:
+        ((reason, at),) = db.execute("SELECT shutdown_reason, shutdown_requested_at FROM jobs")
+        assert reason == f"Spot notice: terminate at {then.isoformat()}"
+        assert at.endswith("Z")
+        chunks = dict(db.execute("SELECT chunk_index, status FROM chunks WHERE stage = 'toy_chunk'"))
+        assert (chunks[0], chunks[1]) == ("done", "abandoned")
+        assert db.execute("SELECT count(*) FROM leases WHERE released_at IS NULL").fetchone() == (0,)
 
 
 def test_a_home_in_a_bucket_of_google_is_the_same(
