@@ -22,7 +22,7 @@ from rushes.domain.stage import StageSpec
 from rushes.domain.task import Task
 from rushes.domain.task_types import task_type
 from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
-from rushes.domain.worker import NOW, bound_lane
+from rushes.domain.worker import NOW, QUEUE_STAGE, bound_lane, queue_lane
 from rushes.home_folder import originals_of
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
@@ -240,7 +240,7 @@ class Home:
     @cached_property
     def transport(self) -> Transport:
         """Hints."""
-        return self.stores.transport((*self.every_lane, *NOW), self.describe)
+        return self.stores.transport(self.hinted_lanes, self.describe)
 
     @cached_property
     def specs(self) -> Mapping[str, StageSpec]:
@@ -280,6 +280,16 @@ class Home:
     def every_lane(self) -> tuple[str, ...]:
         """The lanes that a worker can be told to take, and any that a stage of its own is in."""
         return tuple(sorted({*LANES, *(spec.lane for spec in self.specs.values())} - {*NOW}))
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The names of its own queues, which programs use over gRPC."""
+        return tuple(name for part in self.settings.queues.split(",") if (name := part.strip()))
+
+    @property
+    def hinted_lanes(self) -> tuple[str, ...]:
+        """The lanes that hints are sent about, those of its own queues too."""
+        return (*self.every_lane, *NOW, *(queue_lane(self.owner, queue) for queue in self.queues))
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -339,6 +349,8 @@ class Home:
     def lane_of(self, task: str) -> str | None:
         """The lane that a task is announced in; None if its stage is not known here."""
         job, stage, _ = parse_task_id(task)
+        if stage == QUEUE_STAGE:
+            return self._queue_lane_of(job)
         spec = self.specs.get(stage)
         if spec is None or not spec.reads_source or not self.site:
             return spec.lane if spec else None
@@ -355,6 +367,16 @@ class Home:
             return {row.id: describe_task(row, jobs[row.job]) for row in rows}
         except (RushesError, ValueError, LookupError, TypeError, AttributeError):  # a hint is worth no failure
             return {}
+
+    @cached_property
+    def _queue_lane_of(self) -> Callable[[str], str | None]:
+        """The lane of a job in one of its own queues, None if it is in no queue here."""
+
+        def found(job: str) -> str | None:
+            row = self.ledger.job(job)
+            return queue_lane(row.owner, row.queue) if row.owner == self.owner and row.queue in self.queues else None
+
+        return lru_cache(4096)(found)
 
     @cached_property
     def _site_of(self) -> Callable[[str], str]:

@@ -28,12 +28,11 @@ from rushes.domain.keys import job_id, manifest_key, task_id
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Draft, Finish, Lease, LeaseStatus, TaskState, Verdict
 from rushes.domain.video import Fingerprint
-from rushes.domain.worker import Incarnation
+from rushes.domain.worker import Incarnation, queue_lane
 from rushes.ledger.remote import RemoteLedger
 from rushes.library import Library
 from rushes.library.access import worker_tokens
 from rushes.library.access.worker_tokens import WorkerTokens
-from rushes.library.queues import lane_of
 from rushes.remote.client import RemoteServer, ServerAddress
 from rushes.remote.generated import workers_pb2 as pb
 from rushes.sources.remote import RemoteFilm
@@ -270,7 +269,7 @@ def test_a_worker_cannot_speak_for_one_with_another_token(
 
 def test_queues_of_ones_own_are_not_for_workers(site: Site, ledger: RemoteLedger) -> None:
     site.library.queues.enqueue("default", "mine", b"")
-    assert ledger.claim(ME.id, [lane_of(site.library.home.owner, "default")], 1) == ()
+    assert ledger.claim(ME.id, [queue_lane(site.library.home.owner, "default")], 1) == ()
     assert ledger.claim(ME.id, ["cpu", "gpu", "now"], 3) == ()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rushes.domain.keys import short
 from rushes.domain.task import LEASE_SECONDS
 
 
@@ -17,6 +18,7 @@ def machine_of(worker: str) -> str:
 
 
 CPU_LANE, GPU_LANE = "cpu", "gpu"
+QUEUE_STAGE, _OWN_QUEUE = "work", "q-"  # of jobs in queues of one's own: their one task, and how their lanes begin
 NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone
 
 
@@ -28,6 +30,16 @@ def bound_lane(lane: str, site: str) -> str:
 def site_of(lane: str) -> str:
     """The site that a lane is bound to, "" for one that every machine can take."""
     return lane.partition("@")[2]
+
+
+def queue_lane(owner: str, queue: str) -> str:
+    """The lane of an owner's own queue: nobody else takes from it, and no stage is in it."""
+    return f"{_OWN_QUEUE}{queue}-{short(owner)}"
+
+
+def queue_of(lane: str) -> str:
+    """The queue of a lane, as the documents name it: `default` of `q-default-...`, `cpu` of `cpu`."""
+    return lane.removeprefix(_OWN_QUEUE).rpartition("-")[0] if lane.startswith(_OWN_QUEUE) else lane
 
 
 def lanes_at(lanes: tuple[str, ...], site: str) -> tuple[str, ...]:

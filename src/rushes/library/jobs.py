@@ -82,8 +82,7 @@ class Jobs:
     @property
     def queues(self) -> tuple[str, ...]:
         """Where jobs are put: the lanes of the first tasks of videos and clips, and queues of one's own."""
-        own = (name for part in self.home.settings.queues.split(",") if (name := part.strip()))
-        return (*self.home.every_lane, *NOW, *own)
+        return (*self.home.every_lane, *NOW, *self.home.queues)
 
     def page(
         self,

@@ -7,13 +7,14 @@ import base64
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from rushes.domain.errors import LeaseLost, NeverWorks, NotFound, Refused, StaleToken
 from rushes.domain.job import FINAL, Job, JobCommand, JobState, NewJob
-from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, short, task_id
+from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, task_id
 from rushes.domain.task import (
     Draft,
     Failure,
@@ -27,8 +28,9 @@ from rushes.domain.task import (
     with_trace,
 )
 from rushes.domain.video import Fingerprint
-from rushes.domain.worker import Incarnation
+from rushes.domain.worker import QUEUE_STAGE, Incarnation, queue_lane
 from rushes.home import Home, version
+from rushes.jobs.control import Reconciler
 from rushes.ledger.port import Page
 from rushes.library.access.task_tokens import TaskToken, TokenKeys, TokenSigner
 from rushes.library.created_range import ANY_TIME, CreatedRange
@@ -37,30 +39,34 @@ from rushes.metrics import PROCESS
 from rushes.plan.planner import JobSpec
 from rushes.tracing import current, span
 
-RECIPE, STAGE = "queue", "work"  # of a job in a queue of one's own: one task
+RECIPE, STAGE = "queue", QUEUE_STAGE  # of a job in a queue of one's own: one task
 MOST = 10  # jobs in one answer
-LONGEST_LEASE = 43_200  # seconds
+DEFAULT_LEASE, LONGEST_LEASE = 300, 43_200  # seconds
 TOKEN_SECONDS = 86_400  # a token outlives its lease: the fence says whether it still counts
 SWEEP_SECONDS = 5.0
 FRESH_SECONDS = 1.0  # a row that was written since has a whole lease
 GoesOn = Callable[[], bool]
 
 
-def lane_of(owner: str, queue: str) -> str:
-    """The lane of an owner's queue: nobody else takes from it."""
-    return f"q-{queue}-{short(owner)}"
-
-
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job for a worker that is not ours: what it asks, which attempt it is, and the token to report with."""
 
-    job: str
-    queue: str
+    row: Job
     params: Document
     attempt: int
     token: str
     trace: str = ""
+
+    @property
+    def job(self) -> str:
+        """Its id."""
+        return self.row.id
+
+    @property
+    def queue(self) -> str:
+        """Where it was put."""
+        return self.row.queue
 
 
 class Queues:
@@ -73,7 +79,7 @@ class Queues:
     @property
     def names(self) -> tuple[str, ...]:
         """Their names."""
-        return tuple(name for part in self.home.settings.queues.split(",") if (name := part.strip()))
+        return self.home.queues
 
     @cached_property
     def _documents(self) -> QueueDocuments:
@@ -124,6 +130,8 @@ class Queues:
 
     def _take(self, queue: str, n: int, lease_seconds: int, until: float, goes_on: GoesOn) -> Iterator[QueuedJob]:
         signer, taken, looked, hinted = self._keys.signer(), 0, 0.0, True
+        if self.home.transport.queues:
+            self._hear(queue, 0.0, n)  # else hints of what is taken at once would pile up
         row = _Row(self.home, lease_seconds, self._clock)
         try:
             while taken < n and goes_on():
@@ -236,17 +244,23 @@ class Queues:
         cursor: str = "",
         limit: int = 50,
     ) -> Page[Job]:
-        """Jobs of a queue, newest first, created in a range of times.
+        """Jobs of a queue, or of all ("", slower: footage is passed over), newest first, created in a range of times.
 
         Raises:
             Refused: there is no such queue.
         """
-        self._check(queue)
+        if queue:
+            self._check(queue)
         owner, ledger = self.home.owner, self.home.ledger
-        return created.page(lambda at, n: ledger.jobs(owner, state, cursor=at, limit=n, queue=queue), cursor, limit)
+
+        def fetch(at: str, n: int) -> Page[Job]:
+            page = ledger.jobs(owner, state, cursor=at, limit=n, queue=queue)
+            return Page(tuple(job for job in page.rows if job.recipe == RECIPE), page.cursor)
+
+        return created.page(fetch, cursor, limit, by_creation=bool(queue) or state not in FINAL)
 
     def _lane(self, queue: str) -> str:
-        return lane_of(self.home.owner, queue)
+        return queue_lane(self.home.owner, queue)
 
     def _check(self, queue: str) -> None:
         if queue not in self.names:
@@ -258,22 +272,29 @@ class Queues:
         begin = self._clock()
         if begin - self._swept >= SWEEP_SECONDS:
             self._swept = begin
-            if self.home.ledger.sweep().ready:
+            if Reconciler(self.home.ledger, self.home.transport, self.home.lane_of).sweep().ready:
                 return True
         seconds = min(1.0, max(0.0, until - begin))
-        hints = self.home.transport.wait([self._lane(queue)], seconds, 1)
-        return bool(hints) or self._clock() - begin < seconds / 2  # woken
+        return self._hear(queue, seconds) or self._clock() - begin < seconds / 2  # woken
+
+    def _hear(self, queue: str, seconds: float, n: int = 1) -> bool:
+        """Whether a hint came; it is spent, as the lease in the ledger takes over."""
+        hints = self.home.transport.wait([self._lane(queue)], seconds, n)
+        self.home.transport.settle(hints)
+        return bool(hints)
 
     def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob | None:
         trace = trace_of(lease.spec)
         token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0, trace=trace)
-        params = self.params(self.home.ledger.job(lease.job))
+        row = self.home.ledger.job(lease.job)
+        params = self.params(row)
         if params is None:  # nobody can do this job
             failure = Failure("DamagedBlob", "its parameters are missing", "Put it in again.", NeverWorks.verdict)
             self._settle(token, self.home.ledger.fail(holder, lease.task, lease.fence, failure, None))
             return None
-        PROCESS.add("rushes_jobs_dequeued_total", queue=queue)
-        return QueuedJob(lease.job, queue, params, lease.fence, _fresh(signer, token), trace)
+        with span("job.dequeue", trace, job=lease.job, queue=queue, attempt=lease.fence) if trace else nullcontext():
+            PROCESS.add("rushes_jobs_dequeued_total", queue=queue)
+        return QueuedJob(row, params, lease.fence, _fresh(signer, token), trace)
 
     def _read(self, token: str, queue: str = "", job: str = "") -> TaskToken:
         return self._keys.signer().read(token, self.home.owner, queue, job)

@@ -5,6 +5,7 @@ What SQS answers about a message is advice: a delete that fails only means that 
 
 import json
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +15,8 @@ from typing import Any
 
 from rushes.aws.client import Service
 from rushes.domain.errors import RushesError, WrongHome
-from rushes.domain.worker import site_of
+from rushes.domain.keys import short
+from rushes.domain.worker import queue_of, site_of
 from rushes.telemetry import effect, log
 from rushes.tracing import HEADER, current, of_job, span
 from rushes.transport.breaker import CircuitBreaker
@@ -27,6 +29,7 @@ _TAKE_SECONDS = 1.0  # for those who wait to take what came
 _UNSETTLED_SECONDS = 30.0  # settled messages wait for others to be deleted with, ten at once
 _KEPT_DAYS = 14
 _RECEIVES = 3
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,76}")  # of a queue that has a -dlq as well
 _ATTRIBUTES = {
     "VisibilityTimeout": str(VISIBLE_AFTER_SECONDS),
     "ReceiveMessageWaitTimeSeconds": str(LONGEST_WAIT_SECONDS),
@@ -245,7 +248,8 @@ class SqsHints(Poll):
         return self._urls[lane]
 
     def _name(self, lane: str) -> str:
-        return f"rushes-{self._env}-{lane}"
+        name = f"rushes-{self._env}-{lane}"
+        return name if _NAME.fullmatch(name) else f"rushes-{self._env}-{short(lane)}"
 
 
 def _has_queue(lane: str) -> bool:
@@ -254,7 +258,7 @@ def _has_queue(lane: str) -> bool:
 
 def _message(lane: str, task: str, attempt: int) -> str:
     job = task.partition(".")[0]
-    doc = {"job_id": job, "queue": lane, "attempt": attempt, "task_id": task}
+    doc = {"job_id": job, "queue": queue_of(lane), "attempt": attempt, "task_id": task}
     trace = current() or of_job(job)
     return json.dumps({**doc, HEADER: trace} if trace else doc)
 

@@ -82,7 +82,7 @@ def code_of(caught: Any) -> tuple[str, str]:
 
 
 def test_a_request_that_is_repeated_is_the_same_job(client: Client) -> None:
-    """EnqueueJob: idempotent by `request_id`; answers job id, time of creation and state.
+    """EnqueueJob: enqueuing again with the same `request_id` returns the same job: its id, creation time and state.
 
     Where: library/queues.py
     """
@@ -95,24 +95,39 @@ def test_a_request_that_is_repeated_is_the_same_job(client: Client) -> None:
 
 
 def test_at_most_ten_jobs_come_and_each_once(client: Client) -> None:
-    """DequeueJobs: at most 10 per call, each invisible to others; what is completed never comes again.
+    """DequeueJobs: a call returns at most 10 jobs and hides them from others; a completed job never comes back.
 
     Where: library/queues.py
     """
     ids = {client.enqueue(f"many{n}").job_id for n in range(12)}
-    first, second = client.dequeue(10), client.dequeue(10)
+    first, second = client.dequeue(25), client.dequeue(10)
     assert (len(first), len(second)) == (10, 2)
     assert {taken.job.job_id for taken in (*first, *second)} == ids
     for taken in (*first, *second):
         client.complete(taken)
     assert client.dequeue() == []
-    with pytest.raises(grpc.RpcError) as caught:
-        client.dequeue(11)
-    assert code_of(caught) == ("INVALID_ARGUMENT", "Refused")
+
+
+def test_a_job_comes_with_its_metadata(client: Client) -> None:
+    """DequeueJobs: a job comes with its metadata; without a visibility timeout the default of 300 s applies.
+
+    Where: surfaces/rpc/jobs.py, library/queues.py
+    """
+    asked = client.enqueue("described", b"1")
+    (taken,) = client.jobs.Dequeue(client.pb.DequeueRequest(queue="default"), timeout=60)
+    job = taken.job
+    assert (job.job_id, job.queue, job.request_id, job.params) == (asked.job_id, "default", "described", b"1")
+    assert (job.state, job.created_at) == (client.pb.JOB_STATE_RUNNING, asked.created_at)
+    assert job.updated_at >= job.created_at
+    ledger = client.library.home.ledger
+    (task,) = ledger.tasks(job.job_id).rows
+    (left,) = (worker.lease_left for worker in ledger.workers() if worker.incarnation.id == task.worker)
+    assert 60 < left <= 300
+    client.complete(taken)
 
 
 def test_a_worker_waits_for_the_next_job(client: Client) -> None:
-    """SQS queues, long polling: a call waits for the first job instead of answering nothing.
+    """SQS queues, long polling: a call on an empty queue waits for the first job.
 
     Where: library/queues.py
     """
@@ -125,7 +140,7 @@ def test_a_worker_waits_for_the_next_job(client: Client) -> None:
 
 
 def test_a_queue_that_is_not_configured_is_invalid(client: Client) -> None:
-    """Error handling: queue not configured is InvalidArgument.
+    """Error handling: an unknown queue is InvalidArgument.
 
     Where: surfaces/rpc/server.py
     """
@@ -136,7 +151,7 @@ def test_a_queue_that_is_not_configured_is_invalid(client: Client) -> None:
 
 
 def test_tokens_are_refused_each_with_its_code(client: Client) -> None:
-    """Error handling: an invalid task token is InvalidArgument; one of another job, queue or attempt is refused.
+    """Error handling: a forged token, or one for another job or queue, is InvalidArgument; a stale one is refused.
 
     Where: library/access/task_tokens.py, surfaces/rpc/server.py
     """
@@ -164,7 +179,7 @@ def test_tokens_are_refused_each_with_its_code(client: Client) -> None:
 
 
 def test_a_completion_can_be_repeated(client: Client) -> None:
-    """CompleteJob: a repeat after a lost answer is harmless; visibility of a job that is done cannot be changed.
+    """CompleteJob: completing twice is harmless; the visibility of a finished job cannot be changed.
 
     Where: library/queues.py
     """
@@ -179,7 +194,7 @@ def test_a_completion_can_be_repeated(client: Client) -> None:
 
 
 def test_what_is_given_back_comes_again_and_its_token_is_stale(client: Client) -> None:
-    """At-least-once processing: a job that comes again has another token; the old one changes nothing.
+    """At-least-once processing: a redelivered job has a new token, and the old token no longer works.
 
     Where: library/queues.py
     """
@@ -198,7 +213,7 @@ def test_what_is_given_back_comes_again_and_its_token_is_stale(client: Client) -
 
 
 def test_a_job_that_never_works_is_failed(client: Client) -> None:
-    """Jobs table, state: COMPLETED and FAILED are final; a failed job is not handed out.
+    """Jobs table, state: COMPLETED and FAILED are final; a failed job is not handed out again.
 
     Where: library/queues.py
     """
@@ -211,7 +226,7 @@ def test_a_job_that_never_works_is_failed(client: Client) -> None:
 
 
 def test_jobs_are_listed_by_state_time_cursor_and_page(client: Client) -> None:
-    """ListJobs: by queue and state, with page and page_size; future enhancements: a cursor.
+    """ListJobs: filters by queue and state; pages by `page` and `page_size`, or by cursor (future enhancements).
 
     Where: surfaces/rpc/jobs.py
     """
@@ -228,12 +243,39 @@ def test_jobs_are_listed_by_state_time_cursor_and_page(client: Client) -> None:
         client.complete(taken)
 
 
+def test_jobs_of_all_queues_are_listed_without_footage(client: Client) -> None:
+    """ListJobs: without a queue, the jobs of all queues are listed.
+
+    Where: library/queues.py
+    """
+    _footage(client, "film")
+    ids = [client.enqueue("urgent", queue="priority").job_id, client.enqueue("usual").job_id]
+    pages, pending = list[str](), client.pb.JOB_STATE_PENDING
+    for page in (1, 2):
+        listed = client.jobs.List(client.pb.ListRequest(state=pending, page=page, page_size=1))
+        pages += [job.job_id for job in listed.jobs]
+    assert pages == ids[::-1]
+    for queue in ("priority", "default"):
+        client.complete(client.dequeue(queue=queue)[0])
+    done = client.jobs.List(client.pb.ListRequest(state=client.pb.JOB_STATE_COMPLETED)).jobs
+    assert [job.job_id for job in done[:2]] == ids[::-1], "the last to finish first"
+
+
+def _footage(client: Client, name: str) -> Draft:
+    """The first task of a job of footage, in a lane that no worker takes."""
+    ledger, owner = client.library.home.ledger, client.library.home.owner
+    job = job_id(owner, name)
+    first = Draft(task_id(job, "probe", None), job, "probe", None, "{}", f"only-{name}")
+    ledger.submit(NewJob(job, owner, name, "film.mp4", "toys", "{}"), first)
+    return first
+
+
 def _event(client: Client, n: int, type: str, data: bytes = b"") -> Any:
     return client.events_pb.JobEvent(sequence=n, type=f"JOB_EVENT_TYPE_{type}", data=data)
 
 
 def test_events_are_kept_once_replayed_and_then_live(client: Client) -> None:
-    """PublishEvents and StreamEvents: the worker's numbers; repeats change nothing; replay from a number, then live.
+    """PublishEvents and StreamEvents: events keep the worker's numbers; repeats are ignored; replay, then live.
 
     Where: library/job_events/publishing.py, library/job_events/watching.py
     """
@@ -265,8 +307,30 @@ def test_events_are_kept_once_replayed_and_then_live(client: Client) -> None:
     assert code_of(caught) == ("FAILED_PRECONDITION", "StaleToken")
 
 
+def test_a_worker_may_number_its_events_from_zero(client: Client) -> None:
+    """Event sequencing: sequences start at 0 or 1 for each job.
+
+    Where: library/job_events/work_event.py, library/job_events/watching.py
+    """
+    job = client.enqueue("zero").job_id
+    (taken,) = client.dequeue()
+
+    def publish(*numbers: int) -> None:
+        lines = [_event(client, n, "OUTPUT_DATA") for n in numbers]
+        client.events.Publish(iter([client.events_pb.PublishRequest(task_token=taken.task_token, events=lines)]))
+
+    publish(0, 1)
+    publish(0, 1, 2)
+    with pytest.raises(grpc.RpcError) as caught:
+        publish(0, 0)
+    assert code_of(caught) == ("INVALID_ARGUMENT", "Refused")
+    client.complete(taken)
+    told = list(client.events.Stream(client.events_pb.StreamRequest(job_id=job), timeout=60))
+    assert [(one.event.sequence, one.truncated_before) for one in told] == [(0, 0), (1, 0), (2, 0)]
+
+
 def test_a_stream_goes_on_at_another_server_when_its_own_is_gone(client: Client, made: Any) -> None:
-    """StreamEvents, across server instances: a reader of another server, or whose server dies, misses and repeats none.
+    """StreamEvents, across instances: a reader who reconnects to another server misses nothing and sees nothing twice.
 
     Where: library/job_events/watching.py
     """
@@ -306,15 +370,13 @@ def test_a_stream_goes_on_at_another_server_when_its_own_is_gone(client: Client,
 
 
 def test_attempts_of_footage_are_streamed_like_those_of_others(client: Client) -> None:
-    """StreamEvents, worker: the attempts of our own slots are ProcessStart, OutputData, ProcessEnd, ProcessError.
+    """StreamEvents: attempts of our own workers are ProcessStart, OutputData, ProcessEnd and ProcessError, too.
 
     Where: library/job_events/attempts.py
     """
-    ledger, owner = client.library.home.ledger, client.library.home.owner
-    job, worker = job_id(owner, "footage"), "m.h.b.1"
-    task = task_id(job, "probe", None)
-    first = Draft(task, job, "probe", None, "{}", "a-lane-of-its-own")
-    ledger.submit(NewJob(job, owner, "footage", "film.mp4", "toys", "{}"), first)
+    ledger, owner, worker = client.library.home.ledger, client.library.home.owner, "m.h.b.1"
+    first = _footage(client, "footage")
+    job, task = first.job, first.id
     ledger.renew(Incarnation(worker, "h", "b", 1, "1", (first.lane,), 1, owner=owner), {}, {})
     (lease,) = ledger.claim(worker, [first.lane], 1)
     ledger.log(task, lease.fence, 1, ["a line"])
@@ -335,7 +397,7 @@ def test_attempts_of_footage_are_streamed_like_those_of_others(client: Client) -
 
 
 def test_large_parameters_and_results_go_to_object_storage(client: Client) -> None:
-    """Large payload offloading: at `jobs/{job_id}/params.json`, read by a signed address where the store can sign.
+    """Large payload offloading: large parameters lie at `jobs/{job_id}/params.json`, read by a presigned URL on S3.
 
     Where: library/queue_documents.py
     """
@@ -367,7 +429,7 @@ def _read(address: str, data: bytes) -> bytes:
 
 
 def test_a_small_result_comes_with_its_job_and_nobody_elses(client: Client) -> None:
-    """JobResult (populated on completion): of the attempt that completed, of no other and no job that is not done.
+    """JobResult: a completed job carries the result of the attempt that completed it, and of no other.
 
     Where: library/queue_documents.py, library/queues.py
     """
@@ -385,7 +447,7 @@ def test_a_small_result_comes_with_its_job_and_nobody_elses(client: Client) -> N
 
 
 def test_events_of_a_job_that_is_not_there_are_not_found(client: Client) -> None:
-    """Error handling: job not found is NotFound.
+    """Error handling: an unknown job is NotFound.
 
     Where: surfaces/rpc/server.py
     """
@@ -395,7 +457,7 @@ def test_events_of_a_job_that_is_not_there_are_not_found(client: Client) -> None
 
 
 def test_a_cancelled_job_is_no_longer_its_workers(client: Client) -> None:
-    """Race conditions: whoever completes a job that was cancelled meanwhile is refused.
+    """Race conditions: a worker cannot complete a job that was cancelled in the meantime.
 
     Where: library/queues.py
     """
@@ -408,7 +470,7 @@ def test_a_cancelled_job_is_no_longer_its_workers(client: Client) -> None:
 
 
 def test_any_server_takes_any_token(client: Client, made: Any) -> None:
-    """Task token: self-contained, any replica can process any token.
+    """Task token: self-contained, so any replica accepts it.
 
     Where: library/access/task_tokens.py
     """
@@ -424,7 +486,7 @@ def test_any_server_takes_any_token(client: Client, made: Any) -> None:
 
 
 def test_another_owner_finds_nothing_of_ours(client: Client, made: Any) -> None:
-    """Multi-tenancy: jobs, queues, events and tokens are their owner's alone, also where request ids are the same.
+    """Multi-tenancy: owners never see each other's jobs, queues, events or tokens, even with equal request ids.
 
     Where: library/queues.py, library/job_events/watching.py
     """

@@ -14,6 +14,7 @@ from proof.setups import Servers
 from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft
+from rushes.library import Library
 from tests.api.kit import serving
 from tests.conformance.airunner.conftest import add
 from tests.conformance.conftest import Site
@@ -30,7 +31,7 @@ def client(servers: Servers, service: str) -> Iterator[Any]:
 
 
 def test_a_queue_is_made_as_the_document_says(site: Site, job: str, all_servers: Servers) -> None:
-    """AWS resources, SQS queues: standard queues with visibility 300 s, long polling 20 s, 14 days, a DLQ after 3, SSE.
+    """AWS resources, SQS queues: standard; visibility 300 s, long polling 20 s, retention 14 days, DLQ after 3, SSE.
 
     Where: transport/sqs.py
     """
@@ -44,10 +45,38 @@ def test_a_queue_is_made_as_the_document_says(site: Site, job: str, all_servers:
     assert told["SqsManagedSseEnabled"] == "true"
 
 
+def test_a_queue_of_its_own_has_messages_as_the_document_says(all_servers: Servers, tmp_path: Path) -> None:
+    """AWS resources, SQS queues: one for each logical queue; a message is {job_id, queue, attempt}.
+
+    Where: transport/sqs.py, library/queues.py
+    """
+    (tmp_path / "rushes.toml").write_text(all_servers.settings("aws", "bodies") + 'queues = "default"\n')
+    with client(all_servers, "sqs") as sqs:
+        with Library(tmp_path) as library:
+            queues = library.queues
+            job = queues.enqueue("default", "first", b"").id
+            url, _dead = sorted(sqs.list_queues(QueueNamePrefix="rushes-bodies-q-default-")["QueueUrls"])
+            assert _message(sqs, url) == {"job_id": job, "queue": "default", "attempt": 1}
+            sqs.send_message(QueueUrl=url, MessageBody="poison")
+            (taken,) = queues.dequeue("default", 10, 60)
+            queues.give_back(taken.token)
+        assert _message(sqs, url) == {"job_id": job, "queue": "default", "attempt": 2}
+        left = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        counts = left["ApproximateNumberOfMessages"], left["ApproximateNumberOfMessagesNotVisible"]
+        assert counts == ("1", "0"), "what was heard is deleted, and so is poison"
+
+
+def _message(sqs: Any, url: str) -> dict[str, Any]:
+    """The next message, which stays."""
+    (found,) = sqs.receive_message(QueueUrl=url, VisibilityTimeout=0, WaitTimeSeconds=5)["Messages"]
+    body = json.loads(found["Body"])
+    return {name: body[name] for name in ("job_id", "queue", "attempt")}
+
+
 def test_the_table_is_billed_on_demand_and_events_have_a_time_to_live(
     site: Site, job: str, all_servers: Servers
 ) -> None:
-    """AWS resources, DynamoDB tables: on-demand billing; jobs are found by id, queue and age; events expire by TTL.
+    """AWS resources, DynamoDB tables: billed on demand, with indexes; events expire by TTL; streams carry NEW_IMAGE.
 
     Where: ledger/dynamodb/keys.py, aws/table.py
     """
@@ -57,10 +86,11 @@ def test_the_table_is_billed_on_demand_and_events_have_a_time_to_live(
     assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
     assert {"by_owner", "by_state"} <= {index["IndexName"] for index in table["GlobalSecondaryIndexes"]}
     assert life["TimeToLiveStatus"] == "ENABLED"
+    assert table["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
 
 
 def test_the_same_film_again_is_the_same_job(site: Site, job: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """EnqueueJob: a request that is there already answers the job there is.
+    """EnqueueJob: a request that was made before returns the existing job.
 
     Where: jobs/submit.py
     """
@@ -70,7 +100,7 @@ def test_the_same_film_again_is_the_same_job(site: Site, job: str, tmp_path_fact
 
 @pytest.mark.parametrize("state", ["", "completed"])
 def test_jobs_are_listed_by_queue_and_state(site: Site, job: str, state: str) -> None:
-    """ListJobs: by queue, newest first; a state filters.
+    """ListJobs: lists the jobs of a queue, newest first, and filters by state.
 
     Where: ledger/dynamodb/queries.py, surfaces/api/jobs.py
     """
@@ -83,7 +113,7 @@ def test_jobs_are_listed_by_queue_and_state(site: Site, job: str, state: str) ->
 
 
 def test_jobs_are_listed_by_their_time_of_creation(site: Site, job: str) -> None:
-    """ListJobs: created in a range of times; what is no time is refused.
+    """ListJobs: GSI1 sorts by `created_at`, so a range of times can be listed; an invalid time is refused.
 
     Where: library/created_range.py, surfaces/api/jobs.py
     """
@@ -103,7 +133,7 @@ def test_jobs_are_listed_by_their_time_of_creation(site: Site, job: str) -> None
 
 
 def test_a_queue_that_is_not_configured_is_400(site: Site) -> None:
-    """Error handling: queue not configured is InvalidArgument.
+    """Error handling: an unknown queue is InvalidArgument (400).
 
     Where: library/jobs.py
     """
@@ -112,7 +142,7 @@ def test_a_queue_that_is_not_configured_is_400(site: Site) -> None:
 
 
 def test_a_job_that_is_not_there_is_404(site: Site) -> None:
-    """Error handling: job not found is NotFound.
+    """Error handling: an unknown job is NotFound (404).
 
     Where: surfaces/http/problems.py
     """
@@ -121,7 +151,7 @@ def test_a_job_that_is_not_there_is_404(site: Site) -> None:
 
 
 def test_throttling_is_429_with_a_time_to_wait(site: Site, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Error handling: AWS throttling is ResourceExhausted, after it was repeated with back-off.
+    """Error handling: AWS throttling is retried with back-off, then ResourceExhausted (429 with Retry-After).
 
     Where: aws/client.py, surfaces/http/problems.py
     """
@@ -143,7 +173,7 @@ def _throttled(**_call: Any) -> tuple[Any, dict[str, Any]]:
 def test_a_fault_of_the_server_is_500_and_says_nothing_of_its_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Error handling: an internal error is Internal; it is logged, and the answer tells no secret.
+    """Error handling: an internal error is Internal (500); it is logged, and the response reveals nothing.
 
     Where: surfaces/http/problems.py
     """
@@ -170,7 +200,7 @@ def _events(site: Site, job: str, after: int) -> list[tuple[str, int, dict[str, 
 
 
 def test_events_are_replayed_in_order_from_any_number(site: Site, job: str) -> None:
-    """StreamEvents: historical events come in the order of their numbers, from `fromSequence` on.
+    """StreamEvents: past events are replayed in order, starting at `fromSequence`.
 
     Where: surfaces/api/events.py
     """
@@ -194,7 +224,7 @@ def trimmed(site: Site) -> Iterator[str]:
 
 
 def test_events_that_are_no_longer_kept_are_told_as_truncated(site: Site, trimmed: str) -> None:
-    """Event retention: events expire; a replay below the oldest says before which number it is truncated.
+    """Event retention: events expire; a replay that would start earlier says where it begins (`before`).
 
     Where: ledger/rules.py, library/work/retention.py
     """

@@ -24,7 +24,7 @@ LISTED = {  # after the name of the program
 
 
 def test_every_metric_that_is_listed_is_told_under_its_name() -> None:
-    """Metrics Reference: each metric by OTLP under the name that the document lists, of the same kind.
+    """Metrics Reference: every metric is exported by OTLP under the document's name and of its kind.
 
     Where: metrics.py, otlp/messages.py
     """

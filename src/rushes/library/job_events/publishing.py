@@ -51,6 +51,8 @@ class EventPublisher:
         if len(told) > MOST_EVENTS:
             raise Refused(f"a message has at most {MOST_EVENTS} events", "Send them in several messages.")
         found = {event.sequence: event.to_line(self._clock) for event in told}
+        if len(found) < len(told):
+            raise Refused("two events of a message have the same number", "Number them one by one, from 0 or 1.")
         with span("events.publish", read.trace, events=len(found)) if read.trace else nullcontext():
             self._keep(read, found)
         return len(found)

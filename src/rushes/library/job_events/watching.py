@@ -45,7 +45,7 @@ def watch(
     """
     row, wanted = Jobs(home).get(job), wanted or EventFilter()
     if row.recipe == RECIPE:
-        return QueueWatch(home.ledger, row.id, max(0, from_sequence - 1), wanted, from_attempt)
+        return QueueWatch(home.ledger, row.id, max(0, from_sequence) - 1, wanted, from_attempt)
     return FootageWatch(home.ledger, row.id, max(0, from_sequence - 1), wanted)
 
 
@@ -105,10 +105,11 @@ class QueueWatch:
 
     def _begin(self) -> bool:
         """Find the attempt that is told, and whether what was told first of it is no longer kept."""
-        for first in self._read(0, 1):
+        for first in self._read(-1, 1):
             self._attempt = self._attempt or _fence(first)
             if self._attempt == _fence(first) and first.number > self._seen + 1:
-                self._truncation.note(first.number)
+                if first.number > max(self._seen, 0) + 1:  # else its worker counts from 1
+                    self._truncation.note(first.number)
                 self._seen = first.number - 1
             return True
         return False
@@ -122,7 +123,7 @@ class QueueWatch:
                 PROCESS.add("rushes_channels_overflow_total")
                 PROCESS.add("rushes_events_dropped_total", max(0, lines[0].number - 1 - self._seen), reason="not_kept")
             return lines
-        first = self._read(0) if 0 < self._attempt < latest else ()
+        first = self._read(-1) if 0 < self._attempt < latest else ()
         if not first or _fence(first[0]) == self._attempt:
             return ()
         self._attempt = _fence(first[0])  # which begins to count again

@@ -25,7 +25,7 @@ class WorkEventType(StrEnum):
 class WorkEvent:
     """One thing that is told of an attempt."""
 
-    sequence: int  # by its worker, from 1
+    sequence: int  # by its worker, from 0 or 1
     timestamp: int  # milliseconds since 1970
     type: WorkEventType
     data: bytes
@@ -41,8 +41,8 @@ class WorkEvent:
         Raises:
             Refused: a number or its data is out of range.
         """
-        if not 0 < self.sequence < 2**53 or len(self.data) > DATA_BYTES:
-            raise Refused(f"an event has a number from 1 on and at most {DATA_BYTES} bytes")
+        if not 0 <= self.sequence < 2**53 or len(self.data) > DATA_BYTES:
+            raise Refused(f"an event has a number from 0 on and at most {DATA_BYTES} bytes")
         at = self.timestamp or int(clock() * 1000)
         return json.dumps([at, self.type.value, base64.b64encode(self.data).decode("ascii")])
 

@@ -13,7 +13,6 @@ from rushes.blobs.documents import read_document
 from rushes.domain.errors import NotAllowed, RushesError, SandboxMissing, StoreAway
 from rushes.domain.job import JobState
 from rushes.domain.redaction import redact
-from rushes.domain.worker import NOW
 from rushes.home import Home
 from rushes.index.port import find_video
 from rushes.jobs.dead_letters import DeadLetters
@@ -133,7 +132,7 @@ def _hints(home: Home) -> Check:
     """Whether a hint comes through; if not, work goes on, only slower."""
     server = shown(home.settings, "hints")
     try:
-        how = home.transport.check((*home.every_lane, *NOW))
+        how = home.transport.check(home.hinted_lanes)
     except StoreAway as e:
         hint = f"{e.advice} Until then workers poll every few seconds."
         return Check("hints", ok=False, detail=f"{server}: {e}" if server else str(e), hint=hint)
@@ -235,7 +234,7 @@ def health(home: Home) -> dict[str, str]:
         "records": lambda: home.records.get("ready", home.owner, "ready"),
         "blobs": lambda: home.blobs.read("results/ready"),
         "index": lambda: find_video(home.index, home.owner, "ready"),
-        HINTS: lambda: home.transport.check((*home.every_lane, *NOW)),
+        HINTS: lambda: home.transport.check(home.hinted_lanes),
     }
     with ThreadPoolExecutor(len(parts)) as threads:
         return dict(zip(parts, threads.map(_answer, parts.values()), strict=True))

@@ -10,7 +10,7 @@ from rushes.library import Library
 from rushes.library.access.signing import Signer
 from rushes.library.created_range import CreatedRange, utc_millis
 from rushes.library.job_events import millis
-from rushes.library.queues import params_of, params_size
+from rushes.library.queues import DEFAULT_LEASE, MOST, QueuedJob, params_of, params_size
 from rushes.remote.generated import jobs_pb2 as pb
 
 LONGEST_WAIT = 20  # seconds
@@ -43,14 +43,12 @@ class JobsApi:
     def dequeue(self, request: pb.DequeueRequest, context: Any) -> Iterator[pb.DequeueResponse]:
         """Jobs with their tokens, as they are leased."""
         wait = min(max(0, request.wait_seconds), LONGEST_WAIT, _time_left(context))
-        lease = request.visibility_timeout_seconds
-        for taken in self._queues.dequeue(request.queue, request.max_jobs, lease, wait, context.is_active):
-            params = taken.params
-            job = pb.Job(
-                job_id=taken.job, queue=taken.queue, params=params.data, params_url=params.address,
-                params_size=params.size, state=pb.JOB_STATE_RUNNING,
-            )  # fmt: skip
-            yield pb.DequeueResponse(job=job, task_token=taken.token, attempt=taken.attempt, traceparent=taken.trace)
+        lease = request.visibility_timeout_seconds or DEFAULT_LEASE
+        most = min(request.max_jobs or 1, MOST)
+        for taken in self._queues.dequeue(request.queue, most, lease, wait, context.is_active):
+            yield pb.DequeueResponse(
+                job=_taken(taken), task_token=taken.token, attempt=taken.attempt, traceparent=taken.trace
+            )
 
     def update_visibility(self, request: pb.UpdateVisibilityRequest, _context: Any) -> pb.UpdateVisibilityResponse:
         """Another lease from now on, and a fresh token."""
@@ -80,7 +78,7 @@ class JobsApi:
         return pb.GetResponse(job=_job(job), result=made.data, result_url=made.address, result_size=made.size)
 
     def list(self, request: pb.ListRequest, _context: Any) -> pb.ListResponse:
-        """Jobs of a queue, newest first, by cursor or by page."""
+        """Jobs of a queue, or of all, newest first, by cursor or by page."""
         size = min(max(0, request.page_size) or ROWS, MOST_ROWS)
         state = WANTED.get(request.state)
         created = CreatedRange(_iso(request.created_from), _iso(request.created_to))
@@ -97,6 +95,14 @@ def _time_left(context: Any) -> float:
     """Seconds that a call may wait so that its answer comes before its deadline."""
     left = context.time_remaining()
     return float("inf") if left is None else max(0.0, left - ANSWER_SECONDS)
+
+
+def _taken(taken: QueuedJob) -> pb.Job:
+    """The job with its parameters, wherever they are; RUNNING, though the ledger may show it later."""
+    job, params = _job(taken.row), taken.params
+    job.state = pb.JOB_STATE_RUNNING
+    job.params, job.params_url, job.params_size = params.data, params.address, params.size
+    return job
 
 
 def _job(job: Job) -> pb.Job:

@@ -12,6 +12,8 @@ from rushes.library.access.task_tokens import trace_in
 from rushes.metrics import PROCESS
 from rushes.surfaces.rpc.access import HEALTH, handler_with
 
+_BEGINS = "JobService/Enqueue"
+
 
 class Recorder(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Counts every call of our services, also one that is refused; nobody knows a method that is none."""
@@ -51,6 +53,6 @@ def _parent(call: Any) -> str:
 
 
 def _recorded(name: str, parent: str, request: Any) -> AbstractContextManager[None]:
-    """Below what the caller does, or in the tree of the job that its token is about; others begin no tree."""
+    """Below what the caller does, or in the tree of the job that its token is about; only a new job begins a tree."""
     above = parent or (trace_in(getattr(request, "task_token", "")) if tracing.is_on() else "")
-    return tracing.span(f"gRPC {name}", above, kind="server") if above else nullcontext()
+    return tracing.span(f"gRPC {name}", above, kind="server") if above or name == _BEGINS else nullcontext()
