@@ -395,12 +395,16 @@ def test_a_reader_that_meets_a_release_looks_again(machine: Machines) -> None:
     begin(a)
     (film_held,) = a.ledger.films
     directory = a.ledger._directory
-    real = directory.reader
+    real, closings = directory.reader, [1, 2, 3]
 
     def reader(job: str) -> object:
-        directory.reader = real  # type: ignore[method-assign]
         found = real(job)
+        if closings.pop() == 1:
+            directory.reader = real  # type: ignore[method-assign]
         a.ledger.films.release(film_held)
+        assert found
+        found.close()
+        a.ledger._copies._copies.clear()
         return found
 
     directory.reader = reader  # type: ignore[method-assign, assignment]
@@ -430,9 +434,11 @@ def test_a_copy_that_another_process_of_the_machine_dropped_is_fetched_again(mac
     reader.ledger.close()
     (copy,) = (reader.disk / "copies").glob("*/*.sqlite")
     copy.write_bytes(b"")
+    (part := copy.with_name(".copy.sqlite.part")).touch()  # which yet another process is just writing
     again = Machine(reader.bucket, reader.disk, "again")
     assert again.ledger.job(FILM.id).id == FILM.id
     assert again.ledger.changed()[0] == (FILM.id,)
+    assert part.exists()
     again.ledger.close()
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from bucket_machines import FILM, LosesAnswers, Machine, Machines, begin
-from ledger_kit import BROKEN, worker
+from ledger_kit import BROKEN, first_of, worker
 
 from rushes.bucket.conditional import ConditionalBucket
 from rushes.domain.errors import NotFound, Requested
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
-from rushes.domain.task import TaskState
+from rushes.domain.task import LEASE_SECONDS, TaskState
 from rushes.ledger.bucket.mailbox import FilmRequest, Mailbox
 
 
@@ -63,6 +63,21 @@ def test_the_next_holder_does_what_a_dead_one_was_asked(machine: Machines) -> No
     b.ledger.revive(FILM.id)
     renews(b)
     assert b.ledger.job(FILM.id).state is JobState.RUNNING  # it is not cancelled a second time
+
+
+def test_a_job_that_is_submitted_again_is_answered_after_what_a_dead_holder_was_asked(machine: Machines) -> None:
+    """Else the pause that it was asked for comes after the command that should end it."""
+    a, b = machine("a"), machine("b")
+    begin(a)
+    a.ledger.films.store_changes()
+    asks(b, JobCommand.PAUSE)
+    a.dies()
+    for _ in range(2):
+        b.clock.advance(LEASE_SECONDS)
+        submitted = b.ledger.submit(FILM, first_of(FILM))
+    assert submitted.job.paused
+    assert b.ledger.control(FILM.id, JobCommand.RESUME)
+    assert b.takes_over()
 
 
 def test_a_request_that_cannot_be_deleted_is_not_done_again(deaf: Machine, tmp_path: Path) -> None:

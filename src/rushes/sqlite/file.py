@@ -22,6 +22,10 @@ _AWAY = frozenset(
 )  # fmt: skip
 
 
+class ClosedFile(StoreAway):
+    """Another thread has closed the file meanwhile."""
+
+
 class SqliteFile:
     """A file and its one connection, which threads use in turn: SQLite has one writer anyway."""
 
@@ -153,7 +157,7 @@ def _translate(e: sqlite3.Error, name: str) -> RushesError:
     if code(e) in _AWAY:
         return StoreAway(f"no response from the {name}: {e}")
     if isinstance(e, sqlite3.ProgrammingError) and "closed database" in str(e):
-        return StoreAway(f"the {name} was closed")
+        return ClosedFile(f"the {name} was closed")
     if code(e) in DAMAGED:
         return WrongHome(f"the file of the {name} is damaged: {e}", "Restore a backup with: rushes restore")
     return RushesError(f"the {name} failed: {e}")

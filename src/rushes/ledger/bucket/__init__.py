@@ -30,10 +30,12 @@ from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
 from rushes.ledger.counting import add_up
 from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
 from rushes.ledger.sqlite import SqliteLedger
+from rushes.sqlite.file import ClosedFile
 
 T = TypeVar("T")
 P = ParamSpec("P")
 _BY_REQUEST = (JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobCommand.CANCEL, JobCommand.PRIORITY)
+_LOOKS = 4  # at films that other threads close
 MOST_FILMS = 8  # that one process works on at the same time
 
 
@@ -49,14 +51,14 @@ def _guarded(verb: Callable[Concatenate["BucketLedger", P], T]) -> Callable[Conc
 
 
 def _looking(verb: Callable[P, T]) -> Callable[P, T]:
-    """A verb that only looks, and takes no turn: a film that is released meanwhile is looked at once more."""
+    """A verb that only looks, and takes no turn: a film that is released or fetched meanwhile is looked at again."""
 
     @functools.wraps(verb)
     def looked(*args: P.args, **named: P.kwargs) -> T:
-        try:
-            return verb(*args, **named)
-        except StoreAway:
-            return verb(*args, **named)
+        for _ in range(_LOOKS):
+            with contextlib.suppress(ClosedFile):
+                return verb(*args, **named)
+        return verb(*args, **named)
 
     return looked
 
@@ -125,6 +127,7 @@ class BucketLedger:
     @_guarded
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         try:
+            self._do_requests(self._directory.find(new.id))
             return Submitted(self.job(new.id), created=False)
         except NotFound:
             name = self._directory.names[new.id] = self._film_of(new)
@@ -353,6 +356,11 @@ class BucketLedger:
             except WrongHome as e:
                 self._copies.set_damaged(name, e)
         return None
+
+    def _do_requests(self, name: str) -> None:
+        """Do what a holder that died was asked, before a newer command follows: to take a film is to do so."""
+        if name in self._copies.asked and not self.films.held(name) and (film := self._try(name)):
+            self.films.release(film)
 
     def _nothing_open(self) -> bool:
         """Whether no film that is not held has work left in it, as far as the last look tells."""

@@ -166,8 +166,8 @@ class Copies:
         if name in self._copies:
             self._copies[name][1].close()
         for old in file.parent.glob("*.sqlite*"):
-            if not old.name.startswith(version):
-                old.unlink(missing_ok=True)  # other processes of this machine read on in what they have opened
+            if not old.name.startswith((version, ".")):  # a dot: another process of this machine writes it now
+                old.unlink(missing_ok=True)  # what others have opened they read on
         self._copies[name] = (etag, ledger)
         return self._copies[name]
 
