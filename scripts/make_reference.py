@@ -31,32 +31,32 @@ NOTE = "<!-- Made by scripts/make_reference.py from the program itself; change i
 CODES = {
     0: "success, also when there was nothing to do",
     1: "failure, or a bug",
-    2: "what was typed cannot be understood or cannot be done as asked",
+    2: "the command or its options are invalid, or it is not possible",
     3: "finished, but some files or chunks failed",
     4: "a credential is missing",
     5: "temporary: the same command may work later",
     6: "not found",
-    7: "fatal: trying again does not help",
+    7: "permanent failure: running it again does not help",
     8: "refused by a limit (disk, size, length)",
     130: "stopped by Ctrl-C after running chunks were finished; the same command goes on",
     143: "the same after SIGTERM",
 }
 MESSAGES = {
-    "status": "where a running stage (or `total`) of a job stands, at most once a second",
-    "stage": "a stage of a job is over",
+    "status": "progress of a running stage (or `total`) of a job, at most once a second",
+    "stage": "a stage of a job has finished",
     "job": "`add`: a path and its job",
-    "worker": "`worker`: the first line, what it takes",
-    "waiting": "`worker`, `serve`: the store does not answer yet: why, and how many seconds it is waited for",
-    "task": "`worker`: how one attempt ended: done, found (it was there), failed, dead or given back",
-    "skipped": "`run`, `add`: something was passed over, and why; it is no fault",
-    "film": "`stereo make`: a finished film: where it lies, its size, frames and format",
-    "part": "`up`: a server or worker is there, for the first time or again",
-    "part_ended": "`up`: a server or worker is there no more: why, and when it is started again",
-    "up": "`up`: everything is there; the home and the settings that use it, without passwords",
-    "serving": "`serve`: it listens: its address, whether it is open, and where the first account is made",
-    "metrics": "`worker --metrics`: where it tells health and figures",
+    "worker": "`worker`: the first line: lanes and slots",
+    "waiting": "`worker`, `serve`: the store does not respond yet: why, and how many seconds the command waits for it",
+    "task": "`worker`: how one attempt ended: done, found (the result existed), failed, dead or given back",
+    "skipped": "`run`, `add`: a file was skipped, and why; not an error",
+    "film": "`stereo make`: a finished video: its path, size, frames and format",
+    "part": "`up`: a server or worker has started, for the first time or again",
+    "part_ended": "`up`: a server or worker has ended: why, and when it is restarted",
+    "up": "`up`: everything runs; the home and the settings that use it, without passwords",
+    "serving": "`serve`: it listens: its address, whether access is open, and where to create the first account",
+    "metrics": "`worker --metrics`: the address of its health and metrics",
     "grpc": "`serve --grpc`: where it listens for gRPC, and its queues",
-    "check": "`doctor`: one part of this machine or home",
+    "check": "`doctor`: one check of this machine or home",
     "estimate": "`estimate`: one file",
     "failure": "`failed ls`: one class of dead letters",
     "rate": "`failed rates`: how often one stage failed and was retried",
@@ -64,12 +64,12 @@ MESSAGES = {
     "session": "`users sessions`: one browser that is logged in",
     "worker_token": "`tokens ls`: one token for workers without credentials",
     "audit": "`audit`: one entry, newest first",
-    "removed": "`rm`: one video that is gone",
+    "removed": "`rm`: one deleted video",
     "model": "`models ls`: one model",
     "event": "`jobs events`: one numbered fact of a job's history",
-    "output": "`jobs events --output`: one thing that an attempt told",
-    "error": "one file, chunk or stage failed; the rest goes on",
-    "summary": "the last line: what came of it, with `code` and, after an interruption, `resumable: true`",
+    "output": "`jobs events --output`: one thing that an attempt reported",
+    "error": "one file, chunk or stage failed; the rest continues",
+    "summary": "the last line: the outcome, with `code` and, after an interruption, `resumable: true`",
     "exit_error": "the last line when the command itself failed: `code`, `kind`, `message`, `hint`",
 }
 
@@ -97,10 +97,10 @@ def _cli() -> str:
             parts += _command(f"rushes {name}", command)
     parts.append("## Output\n")
     parts.append(
-        "Data goes to stdout, progress and remarks to stderr. On a terminal there are tables, colour and bars; "
-        "in a pipe plain whole lines. `NO_COLOR` is respected. `--json` gives one document, and for lists and commands "
-        "that take long one JSON object a line, told apart by `message_type`; never both. Lines of commands "
-        "that take long have `time` and `level`, as log lines have. Times in JSON are UTC:\n"
+        "Data goes to stdout, progress and messages to stderr. A terminal gets tables, colour and progress bars; a "
+        "pipe gets plain lines. `NO_COLOR` is respected. `--json` prints one document; lists and long-running commands "
+        "print one JSON object per line, with its kind in `message_type`. Lines of long-running commands have `time` "
+        "and `level`, like log lines. Times in JSON are UTC:\n"
     )
     parts.append(table(("message_type", "meaning"), [(f"`{name}`", words) for name, words in MESSAGES.items()]))
     parts += ["## Exit codes\n", "An unknown code is a failure.\n"]
@@ -125,9 +125,9 @@ def _usage(path: str, command: click.Command) -> str:
 
 def _settings() -> str:
     words = (
-        "The environment wins over `rushes.toml` in the home, that over the user's own `rushes.toml`, that over the "
-        "default. `rushes config show` says what is in force and where each value came from. `RUSHES_HOME` names the "
-        "home like `--home`.\n"
+        "Highest precedence first: the environment, `rushes.toml` in the home, the user's own `rushes.toml`, the "
+        "default. `rushes config show` prints every value in effect and where it comes from. `RUSHES_HOME` works like "
+        "`--home`.\n"
     )
     example = '```toml\n# rushes.toml\nprofile = "high_quality"\nslots = 2\n```\n'
     names = table(("name", "default", "meaning", "environment"), [_setting(f) for f in fields(Settings)])
@@ -142,7 +142,7 @@ def _setting(field: Field[Any]) -> tuple[str, ...]:
 
 
 def _errors() -> str:
-    words = "One tree, by what happens next. Each error is told with what it means, what to do and its exit code.\n"
+    words = "One class hierarchy, by what happens next. Each error has a meaning, a hint and an exit code.\n"
     titles = ("error", "is a", "means", "do", "verdict", "exit")
     return "\n".join(["# Errors\n", NOTE, words, table(titles, [_error(kind) for kind in tree()])])
 

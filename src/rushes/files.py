@@ -30,7 +30,7 @@ _PAUSE = 0.02  # seconds between two tries to get a lock
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-def local_path(text: str | Path, hint: str = "Write a path of this machine.") -> Path:
+def local_path(text: str | Path, hint: str = "Give a path on this machine.") -> Path:
     """The path that a text is; an address such as s3://bucket is none, and never becomes a folder of that name.
 
     Raises:
@@ -48,7 +48,7 @@ def open_without_links(top: Path, path: str) -> int:
     """
     parts = (Path(os.path.realpath(top)) / path).parts
     if "\0" in path or ".." in parts or not Path(path).parts:
-        raise FileNotFoundError(errno.ENOENT, "it is no path of a file below this folder")
+        raise FileNotFoundError(errno.ENOENT, "it is not a path below this folder")
     folder = os.open(parts[0], _PASS)
     try:
         for part in parts[1:-1]:
@@ -154,7 +154,7 @@ def copy_whole(source: Path, target: Path, commit: AbstractContextManager[object
             out.flush()
     except OSError as error:
         if error.errno in DISK_FULL:
-            raise NoRoom(f"there is no room for {target.name}") from error
+            raise NoRoom(f"there is no disk space for {target.name}") from error
         raise
 
 

@@ -40,7 +40,7 @@ def prepare(home: Path) -> None:
         raise WrongHome(f"restoring {home} was not finished", hint)
     was_open = home.stat().st_mode & _OTHERS
     if _tighten(home) and was_open:
-        log.warning("%s could be read by other users of this machine; now it is its owner's alone", home)
+        log.warning("%s was readable by other users of this machine; now only its owner can read it", home)
 
 
 def originals_of(home: Path) -> Path:
@@ -56,7 +56,7 @@ def check(folder: Path) -> None:
     """
     for path in (folder, folder / "rushes.toml"):
         if (why := _risk(folder, path)) and not is_trusted(folder):
-            hint = f"If you trust whoever can write there, run: rushes trust {shlex.quote(str(folder))}"
+            hint = f"If you trust everyone who can write there, run: rushes trust {shlex.quote(str(folder))}"
             raise WrongHome(f"{path} {why}", f"{hint} (or choose another home with --home)")
 
 
@@ -83,7 +83,7 @@ def trust(folder: Path) -> Path:
         WrongHome: there is none.
     """
     if not folder.is_dir():
-        raise WrongHome(f"no home at {folder}", "Name the folder .rushes, or a backup.")
+        raise WrongHome(f"no home at {folder}", "Give a .rushes folder or a backup.")
     if folder.name != HOME_NAME and (folder / HOME_NAME).is_dir():
         folder /= HOME_NAME
     make_private(_file().parent)

@@ -78,16 +78,16 @@ class Settings:
     presigned: bool = _field("browsers upload directly to the bucket, with presigned URLs", default=True)
     aws_endpoint: str = _field("DynamoDB and SQS service to use instead of Amazon's", "", "AWS_ENDPOINT_URL")
     sqs_wait_seconds: int = _field(
-        "seconds that a request for messages waits, 20 at most", 20, "SQS_LONG_POLL_WAIT_SECONDS"
+        "long-poll time of a request for messages, at most 20 seconds", 20, "SQS_LONG_POLL_WAIT_SECONDS"
     )
     pgbouncer: bool = _field("the store is behind pgBouncer: use no prepared statements", default=False)
     listen: str = _field("direct postgres://... address for LISTEN when the store is behind pgBouncer", "")
     owner: str = _field("owner of the videos, jobs and results", "me")
     profile: str = _field("models to use: fast, balanced or high_quality", "balanced", of=_PROFILES)
     sources: str = _field(
-        "folders and buckets to watch, and below which videos may be added over HTTP, comma separated", ""
+        "folders and buckets to watch, and from which videos may be added over HTTP, comma separated", ""
     )
-    storage_events: str = _field("SQS queue (name or URL) with storage events of buckets, or addresses of films", "")
+    storage_events: str = _field("SQS queue (name or URL) with storage events of buckets, or addresses of videos", "")
     events_token: str = _field("token of a storage that posts its events to /api/v1/storage-events, never shown", "")
     recipe: str = _field("default recipe", "searchable")
     options: str = _field("default options of stages, e.g. develop.target_fps=5 read_text.languages=en+de", "")
@@ -99,9 +99,13 @@ class Settings:
     slot_memory_mb: int = _field("memory limit of a slot's process tree, in MB", 4096)
     slot_tasks: int = _field("a slot is replaced by a new process after this many tasks", 200)
     sandbox: str = _field("confine slots: auto (what the kernel allows), require (all), or off", "auto", of=_MODES)
-    slot_address_gb: int = _field("address space of a slot, in GB; mapped files and reserves count", 64, least=1)
+    slot_address_gb: int = _field(
+        "address space limit of a slot, in GB; mapped files and reservations count", 64, least=1
+    )
     slot_file_gb: int = _field("largest file that a slot may write, in GB", 1024, least=1)
-    start_seconds: int = _field("seconds that a worker or server waits at its start for a store that is away", 60)
+    start_seconds: int = _field(
+        "seconds that a worker or server waits at startup for a store that does not respond", 60
+    )
     drain_seconds: int = _field("seconds that running tasks may take to finish when a worker stops", 120)
     checkpoint_seconds: int = _field(
         "seconds between two uploads of a film's database to a home in a bucket (0 = after every change)", 2
@@ -115,7 +119,7 @@ class Settings:
     models: str = _field("folder of the models (empty = the user's cache)", "", "MODEL_CACHE_DIR")
     speech_model: str = _field(
         "a Whisper model to use instead of the profile's: a CTranslate2 folder, a hub id, a name of rushes models ls; "
-        "or by profile: fast=... balanced=... high_quality=... (the other models can be given so, too)",
+        "or by profile: fast=... balanced=... high_quality=... (the other models accept this form, too)",
         "",
     )
     text_model: str = _field("a folder with det.onnx and rec.onnx to use instead, or tesseract if it is installed", "")
@@ -129,7 +133,7 @@ class Settings:
     )
     inference: str = _field(
         "where models run: local, http (see inference_url), an address, sagemaker:ENDPOINT (asynchronous), "
-        "or stub (made-up answers, for trials); "
+        "or stub (fake answers, for tests); "
         "empty = http if inference_url is set, else local",
         "",
         "INFERENCE_BACKEND",
@@ -141,41 +145,41 @@ class Settings:
         "ML_SERVICE_URL",
     )
     stage_inference: str = _field("inference of single stages: transcribe=http://gpu:8001 read_text=local", "")
-    inference_token: str = _field("token that rushes ml asks for and that workers send, never shown", "")
-    inference_seconds: int = _field("seconds that one question to an inference service may take", 600, least=1)
+    inference_token: str = _field("token that rushes ml requires and that workers send, never shown", "")
+    inference_seconds: int = _field("time limit of one request to an inference service, in seconds", 600, least=1)
     inference_max_in_flight: int = _field(
-        "questions to inference services at a time, of one worker", 5, "INFERENCE_MAX_IN_FLIGHT", least=1
+        "requests to inference services that one worker makes at the same time", 5, "INFERENCE_MAX_IN_FLIGHT", least=1
     )
     inference_bucket: str = _field(
-        "s3://bucket/prefix where questions to an asynchronous endpoint lie (empty = inference/ below blobs)", ""
+        "s3://bucket/prefix for requests to an asynchronous endpoint (empty = inference/ below blobs)", ""
     )
     inference_events: str = _field(
         "SQS queue (name or URL) with the storage events of an asynchronous endpoint's answers", ""
     )
     device: str = _field("where rushes ml runs models: auto (a GPU if there is one), cpu, cuda or cuda:N", "auto")
     require_gpu: bool = _field("rushes ml does not start without a GPU", False, "REQUIRE_GPU")  # noqa: FBT003 - aliases follow it
-    ml_models: str = _field("models that rushes ml loads at its start, comma separated (empty = all)", "")
+    ml_models: str = _field("models that rushes ml loads at startup, comma separated (empty = all)", "")
     gpu_concurrency: int = _field("models that rushes ml uses at the same time", 2, "GPU_CONCURRENCY", least=1)
     low_memory: bool = _field(
-        "rushes ml uses one model and makes one 3D film at a time, and its models keep no memory for later",
+        "rushes ml runs one model and one 3D conversion at a time, and releases memory after each",
         False,  # noqa: FBT003 - aliases follow it
         "IW3_LOW_VRAM",
     )
-    inference_queue: int = _field("callers that rushes ml lets in; it answers 429 to the others", 64, least=1)
-    transcripts_prefix: str = _field("where transcripts are published by the path of their film", "transcripts",
+    inference_queue: int = _field("requests that rushes ml accepts at the same time; others get 429", 64, least=1)
+    transcripts_prefix: str = _field("folder of published transcripts, named after their videos", "transcripts",
                                      "TRANSCRIPTS_PREFIX")  # fmt: skip
-    video_prefix: str = _field("folder of a bucket that transcript names leave out", "videos", "VIDEO_PREFIX")
+    video_prefix: str = _field("folder of a bucket that is left out of transcript names", "videos", "VIDEO_PREFIX")
     keep_days: int = _field("days to keep intermediate chunks after the job is done", 1)
     clip_days: int = _field("days to keep clips", 30)
     events_ttl_days: int = _field("days to keep events and log lines of jobs (0 = all; the last event stays)", 30)
-    jobs_ttl_days: int = _field("days to keep jobs that failed, were cancelled or have nothing left (0 = all)", 0)
+    jobs_ttl_days: int = _field("days to keep jobs that failed, were cancelled or have no results left (0 = all)", 0)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
     beside: bool = _field("write subtitles and a sidecar file next to the video", default=True)
-    queues: str = _field("queues of your own, for jobs over gRPC, comma separated", "")
-    grpc_cert: str = _field("file with the certificate for gRPC: of the server, or of a worker that shows one", "")
+    queues: str = _field("custom queues, for jobs over gRPC, comma separated", "")
+    grpc_cert: str = _field("TLS certificate file for gRPC: of the server, or a client certificate of a worker", "")
     grpc_key: str = _field("file with the private key of grpc_cert", "")
-    grpc_ca: str = _field("file with the authority that has signed the other side's certificates (a server: mTLS)", "")
-    mcp_scopes: str = _field("what agents may do over MCP besides looking: add, delete, comma separated", "add")
+    grpc_ca: str = _field("CA certificate file that verifies the other side (on a server: mTLS)", "")
+    mcp_scopes: str = _field("what agents may do over MCP besides reading: add, delete, comma separated", "add")
     worker_token: str = _field("token of a worker without credentials (rushes worker --server), never shown", "")
     token: str = _field("token for programs that call the API (Authorization: Bearer ...), never shown", "")
     hosts: str = _field("additional host names that the API accepts, comma separated", "")
@@ -185,12 +189,14 @@ class Settings:
     audit_days: int = _field("days to keep entries of the audit log", 365, least=1)
     upload_gb: int = _field("larger uploads are refused", 100)
     eta_seconds_per_mb: float = _field(
-        "first estimate of a 3D conversion, in seconds for each MB of the file, until this machine has learnt it",
+        "initial estimate of a 3D conversion, in seconds per MB of the file, until this machine has measured it",
         0.0,
         "ETA_SECONDS_PER_MB",
     )
-    open_uploads: int = _field("uploads that one person may have open at once", 200)
-    open_uploads_gb: int = _field("GB that one person's open uploads may still bring (to a bucket: all of each)", 1000)
+    open_uploads: int = _field("open uploads allowed per user", 200)
+    open_uploads_gb: int = _field(
+        "GB that the open uploads of one user may still transfer (to a bucket: their full size)", 1000
+    )
     webhook: str = _field("URL to call when a job is done or failed, a step gives up, or a worker is lost", "")
     webhook_secret: str = _field("secret that signs webhook calls, never shown", "")
 

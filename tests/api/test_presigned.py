@@ -213,7 +213,7 @@ def test_a_part_of_another_size_is_asked_for_again(server: Serving, large: bytes
 
 @pytest.mark.parametrize(
     ("data", "sha256", "why"),
-    [(b"%PDF-1.7\n\xff\xfe", "", "PDF"), (HEAD + bytes(9), "0" * 64, "promised")],
+    [(b"%PDF-1.7\n\xff\xfe", "", "PDF"), (HEAD + bytes(9), "0" * 64, "announced")],
     ids=["a PDF", "other bytes"],
 )
 def test_what_is_not_what_was_promised_is_refused_and_removed(
@@ -259,7 +259,7 @@ def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
     monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     server.library.maintenance.gc()
     assert incomplete(server) == []
-    assert server.get(at)["why"] == "it was not continued"
+    assert server.get(at)["why"] == "it was not continued in time"
 
 
 def test_what_arrived_long_ago_is_forgotten_but_not_its_film(

@@ -66,7 +66,7 @@ def parse_faces(video: str, people: Mapping[str, JSON]) -> Faces:
     said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
     for id, doc in said.items():
         if not is_id(id):
-            raise ValueError("what is said of a face has no id")
+            raise ValueError("a face label has no id")
         FaceLabel.from_doc(doc)
     return Faces(tracks, said)
 
@@ -130,13 +130,13 @@ def read_sidecar(home: Home, path: Path) -> SidecarReport:
         return SidecarReport(path, kept=str(error.strerror), away=True)
     found = sidecar.read(data)
     if found is None:
-        return _refused(path, "it is no sidecar of this version")
+        return _refused(path, "not a sidecar of this version")
     if not are_facts(found.facts):
-        return _refused(path, "what it says of its video cannot be")
+        return _refused(path, "its facts about the video are invalid")
     try:
         people = parse_faces(str(found.facts["video"]), found.people)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        return _refused(path, f"what it says of people cannot be: {error}")
+        return _refused(path, f"its people are invalid: {error}")
     return _taken_in(home, path, ParsedSidecar(found, people, hashlib.sha256(data).hexdigest(), made_at))
 
 

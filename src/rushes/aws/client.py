@@ -31,8 +31,8 @@ _NOT_ALLOWED = frozenset(
 )  # fmt: skip
 _MISSING = frozenset({"ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 _MISSING_HINT = (
-    "Check the name. rushes creates its table and its queues if its role may (dynamodb:CreateTable, sqs:CreateQueue); "
-    "create the queue of storage events yourself."
+    "Check the name. rushes creates its table and queues if its role allows it (dynamodb:CreateTable, "
+    "sqs:CreateQueue); create the queue of storage events yourself."
 )
 _BATCHES = ("Entries", "TransactItems", "RequestItems")
 _SKEW_MILLIS = 2000  # the Date of an answer has whole seconds

@@ -206,7 +206,7 @@ class Table:
             try:
                 self.service.ask(operation, TableName=self.name, **more)
             except NotAllowed as e:
-                log.warning("table %s was made, but %s was refused: %s", self.name, operation, e)
+                log.warning("table %s was created, but %s was refused: %s", self.name, operation, e)
 
     def _ask_until_done(self, operation: str, wanted: Any, unprocessed: str) -> Iterator[Any]:
         """The answers to a batch; what was left unprocessed is sent again."""

@@ -14,9 +14,9 @@ _LONGEST = 1024  # bytes, as on S3
 def checked_blob_key(owner: str, sha256: str) -> str:
     """The key of a blob. Raises Refused if owner or hash are not what they say."""
     if not is_owner(owner):
-        raise Refused(f"not an owner: {owner!r}")
+        raise Refused(f"invalid owner: {owner!r}")
     if not _SHA256.fullmatch(sha256):
-        raise Refused(f"not a sha256: {sha256!r}")
+        raise Refused(f"invalid sha256: {sha256!r}")
     return blob_key(owner, sha256)
 
 
@@ -26,7 +26,7 @@ RESERVED_FOLDERS = ("blobs", "results", "clearing", "input", "jobs", "segments")
 def checked_key(key: str) -> str:
     """The key itself, if it may name a document or a published file. Raises Refused."""
     if not _is_key(key):
-        raise Refused(f"not a key: {key[:80]!r}")
+        raise Refused(f"invalid key: {key[:80]!r}")
     if key.startswith("blobs/"):
         raise Refused(f"blobs are named by their hash alone: {key[:80]!r}")
     return key
@@ -39,7 +39,7 @@ def stored_key(key: str) -> str:
     try:
         return checked_blob_key(*parse_blob_key(key))
     except ValueError as error:
-        raise Refused(f"not a key: {key[:80]!r}") from error
+        raise Refused(f"invalid key: {key[:80]!r}") from error
 
 
 def _is_key(key: str) -> bool:

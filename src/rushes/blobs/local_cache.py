@@ -69,7 +69,7 @@ class LocalCache:
                 yield path, out
         except OSError as e:
             if e.errno in DISK_FULL:
-                raise NoRoom("the disk for copies of far files is full") from e
+                raise NoRoom("the disk for cached copies of remote files is full") from e
             raise
         finally:
             path.unlink(missing_ok=True)

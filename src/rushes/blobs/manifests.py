@@ -40,5 +40,5 @@ def parse_manifest(data: bytes, key: str) -> Manifest:
     except (ValueError, KeyError, TypeError) as e:
         raise DamagedBlob(f"the manifest of result {key} is damaged") from e
     if manifest.key != key.rpartition("/")[2].removesuffix(".json"):
-        raise DamagedBlob(f"the manifest of result {key} is that of {str(manifest.key)[:80]!r}")
+        raise DamagedBlob(f"the manifest of result {key} belongs to {str(manifest.key)[:80]!r}")
     return manifest

@@ -79,7 +79,7 @@ class RemoteBlobs:
 
     def _fill(self, file: BinaryIO, sha256: str, first: Any, parts: Iterator[Any]) -> None:
         if write_chunks(file, first, parts) != sha256:
-            raise DamagedBlob(f"blob {sha256[:12]} came with other bytes")
+            raise DamagedBlob(f"blob {sha256[:12]} arrived with the wrong content")
 
 
 def _measured(file: BinaryIO) -> Blob:

@@ -94,7 +94,7 @@ class ConditionalBucket:
                 was = there.etag
             elif (there.etag if there else "") != was:
                 return None
-        raise StoreAway(f"writing {key}: refused again and again, though nobody has changed it")
+        raise StoreAway(f"writing {key}: refused repeatedly, although nothing changed it")
 
     def _put(self, key: str, data: bytes, was: str, attributes: Mapping[str, str], point: str) -> str | None:
         """None if it was refused: by its condition, or because two writes met."""

@@ -76,7 +76,7 @@ class NotFound(Refused):
 class Requested(RushesError):
     """The command is stored; the worker that holds the film carries it out."""
 
-    hint = "Nothing to do. See what has become of it with: rushes jobs show JOB"
+    hint = "Nothing to do. Follow it with: rushes jobs show JOB"
     exit_code = 0
     verdict = "is carried out by another worker"
 
@@ -89,27 +89,27 @@ class NotAllowed(Refused):
 
 
 class ForgedToken(Refused):
-    """A task token that we did not sign, or that was changed since."""
+    """The task token was not signed by this server, or was changed."""
 
-    hint = "Use the token as Dequeue answered it."
+    hint = "Use the token exactly as Dequeue returned it."
 
 
 class ExpiredToken(Refused):
-    """A task token whose time is over."""
+    """The task token has expired."""
 
-    hint = "Take the job again with Dequeue."
+    hint = "Take a job again with Dequeue."
 
 
 class ForeignToken(Refused):
-    """A task token of another owner, queue or job."""
+    """The task token belongs to another owner, queue or job."""
 
-    hint = "Use the token that was answered with this job."
+    hint = "Use the token that Dequeue returned with this job."
 
 
 class StaleToken(Refused):
-    """A task token whose attempt does not count any more: it is done, was given back, or somebody else has it."""
+    """The attempt of this task token is over: it is done, was given back, or another worker has it."""
 
-    hint = "Drop the work: whoever holds the job now does it."
+    hint = "Drop the work: the job is done, or another worker does it."
 
 
 class OverLimit(Refused):
@@ -126,9 +126,9 @@ class StoreAway(TryAgain):
 
 
 class Throttled(StoreAway):
-    """A store answers that it gets too many requests; they were repeated with back-off, in vain."""
+    """A store throttles requests, and retries with back-off did not help."""
 
-    hint = "Wait a moment. If it stays so, raise the limits of the table or the queue."
+    hint = "Wait a moment. If it persists, raise the limits of the table or the queue."
     retry_after = 5
 
 
@@ -142,7 +142,7 @@ class StoreMissing(StoreAway):
 class StoreRefuses(StoreAway):
     """A store rejects the credentials."""
 
-    hint = "Check the credentials and their permissions. Tasks that failed for it: rushes failed retry"
+    hint = "Check the credentials and their permissions. Then retry the tasks that failed: rushes failed retry"
     exit_code = 4
     verdict = "works after you fix the cause"
 
@@ -154,15 +154,15 @@ class NoCredentials(StoreRefuses):
 
 
 class EngineAway(StoreAway):
-    """No inference service answers; this never counts as a failed attempt."""
+    """No inference service responds; this never counts as a failed attempt."""
 
-    hint = "Check the service that inference names (rushes ml). Work continues automatically."
+    hint = "Check the inference service (rushes ml) and the setting inference. Work continues automatically."
 
 
 class AnswerPending(Drained):
-    """An asynchronous endpoint was asked and has not answered yet: the task waits without a slot."""
+    """An asynchronous endpoint has not answered yet: the task waits without occupying a slot."""
 
-    hint = "Nothing to do: the task goes on when the answer is there."
+    hint = "Nothing to do: the task continues when the answer arrives."
 
     def __init__(self, message: str, hint: str | None = None, delay: float = 5.0) -> None:
         """`delay`: seconds after which the answer is looked for, if no event tells of it before."""
@@ -212,7 +212,7 @@ class BadMedia(NeverWorks):
 class OverBudget(BadMedia):
     """Reading the structure of a file takes far more time, memory or bytes than its size explains."""
 
-    hint = "The file may be made to do harm. If you trust it, remux it with another program."
+    hint = "The file may be malicious. If you trust it, remux it with another program."
 
 
 class SourceMissing(NeverWorks):
@@ -237,9 +237,9 @@ class ModelMissing(NeverWorks):
 
 
 class OtherModel(Refused):
-    """An inference service has the model in another version than was asked for."""
+    """An inference service has another version of the model."""
 
-    hint = "Bring the inference service and whoever asks it to the same version of rushes and of the model."
+    hint = "Install the same version of rushes and of the model on the inference service and on its clients."
 
 
 class SlotDied(TryAgain):
@@ -267,9 +267,9 @@ class KillsItsWorker(NeverWorks):
 
 
 class SandboxMissing(Refused):
-    """Slots cannot be confined as the settings require: no task is run."""
+    """Slots cannot be sandboxed as the settings require, so no task runs."""
 
-    hint = 'rushes doctor names the layers that this kernel allows; sandbox = "auto" uses those.'
+    hint = 'rushes doctor lists the layers that this kernel supports; sandbox = "auto" uses those.'
 
 
 class DamagedBlob(TryAgain):
@@ -286,7 +286,7 @@ class WrongHome(Refused):
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether work that failed so is never tried again by itself: it cannot work, or somebody is not let in."""
+    """Whether the work is never retried automatically: it cannot succeed, or access was denied."""
     return is_final_kind(type(error))
 
 

@@ -82,5 +82,5 @@ def _checked(seen: Observation) -> Observation:
     edges = (seen.box[0], seen.box[1], seen.box[0] + seen.box[2], seen.box[1] + seen.box[3]) if seen.box else ()
     inside = all(-_SLACK <= edge <= 1 + _SLACK for edge in edges)
     if not (seen.kind and seen.span.start <= seen.span.end and 0 <= seen.confidence <= 1 and inside):
-        raise ValueError(f"no observation: {seen}")
+        raise ValueError(f"not an observation: {seen}")
     return seen

@@ -145,7 +145,7 @@ class Task:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether an asynchronous engine was asked: it goes on when the answer is there."""
+        """Whether an asynchronous engine was asked: it continues when the answer arrives."""
         return bool(self.due_in) and self.failure is None
 
     @property

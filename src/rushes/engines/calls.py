@@ -53,7 +53,7 @@ def answer(
     try:
         ask = _prepared(engine, capability, call, parts, check)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as e:
-        raise Refused(f"this is no call of /v1/{capability}: {type(e).__name__} {e}") from e
+        raise Refused(f"this is not a call of /v1/{capability}: {type(e).__name__} {e}") from e
     doc, found = ask()
     return pack({**doc, "model": used, "revision": REVISION}, found)
 
@@ -61,7 +61,9 @@ def answer(
 def _model_of(capability: str, call: JSON, models: Mapping[str, LoadedModel] | None) -> str:
     """The model that answers a call, by its full name; empty if none is named."""
     if (wanted := call.get("revision", REVISION)) != REVISION:
-        raise OtherModel(f"revision {str(wanted)[:20]} of the answers was asked for, and this is revision {REVISION}")
+        raise OtherModel(
+            f"revision {str(wanted)[:20]} of the answers was requested, but this service has revision {REVISION}"
+        )
     model, purpose = str(call.get("model", "")), _PURPOSES.get(capability, call.get("what"))
     purpose = "pictures" if capability == "embed" and call.get("what") in _OF_PICTURES else purpose
     if models is None or "model" not in call:
@@ -70,7 +72,7 @@ def _model_of(capability: str, call: JSON, models: Mapping[str, LoadedModel] | N
         return known.name
     other = models.get(model.partition("@")[0])
     if other and other.capability == purpose:
-        raise OtherModel(f"{model[:200]} was asked for, and {other.name} is loaded")
+        raise OtherModel(f"{model[:200]} was requested, but {other.name} is loaded")
     raise ModelMissing(f"no model {model[:200]!r} for {purpose} is loaded", "See models_loaded of /health.")
 
 
@@ -102,13 +104,13 @@ def _prepared(engine: Engine, capability: str, call: JSON, parts: Sequence[bytes
             return _embed(engine.embed_captions, str(call["model"]), _texts(call))
         case "embed", "pictures":
             return _embed(engine.embed_pictures, str(call["model"]), _all(pictures))
-    raise NotFound(f"there is no call {capability!r}")
+    raise NotFound(f"unknown call {capability!r}")
 
 
 def _hear(engine: Engine, what: str, call: JSON, parts: Sequence[bytes]) -> Ask:
     pcm = sound(parts)
     if len(pcm) > _LONGEST_SOUND:
-        raise ValueError("the sound is too long")
+        raise ValueError("the audio is too long")
     match what:
         case "speech":
             return lambda: ({"spans": [list(span) for span in engine.detect_speech(pcm)]}, ())
@@ -119,7 +121,7 @@ def _hear(engine: Engine, what: str, call: JSON, parts: Sequence[bytes]) -> Ask:
         case "words":
             name, options = str(call["model"]), _decoding(DecodingOptions(**call["options"]))
             return lambda: (asdict(engine.transcribe(name, pcm, options)), ())
-    raise ValueError(f"what is {what!r}?")
+    raise ValueError(f"unknown audio task {what!r}")
 
 
 def _depth(engine: Engine, call: JSON, pictures: Pictures) -> Ask:
@@ -135,7 +137,7 @@ def _depth(engine: Engine, call: JSON, pictures: Pictures) -> Ask:
 def _texts(call: JSON) -> list[str]:
     texts = [str(text) for text in call["texts"]]
     if not 0 < len(texts) <= _MOST_TEXTS:
-        raise ValueError(f"between 1 and {_MOST_TEXTS} texts")
+        raise ValueError(f"give 1 to {_MOST_TEXTS} texts")
     return texts
 
 
@@ -178,7 +180,7 @@ def _decoding(options: DecodingOptions) -> DecodingOptions:
     """Options within bounds: a beam of hundreds takes all memory."""
     language = options.language
     if language is not None and not (is_supported(language) and whisper_code(language) == language):
-        raise ValueError("language is unknown")
+        raise ValueError("unknown language")
     _within("beam_size", operator.index(options.beam_size), 1, 10)
     _within("no_repeat_ngram_size", operator.index(options.no_repeat_ngram_size), 0, 100)
     _within("temperature", options.temperature, 0, 2)

@@ -114,8 +114,8 @@ class InferenceSession:
             except _BROKEN as e:
                 self._drop(url)
                 if self._closed.is_set():
-                    raise EngineAway("the question was given up") from e
-                log.warning("inference service %s does not answer: %s", url, str(e) or type(e).__name__)
+                    raise EngineAway("the request was cancelled") from e
+                log.warning("inference service %s does not respond: %s", url, str(e) or type(e).__name__)
                 self._services.mark(url, away=True)
                 continue
             self._services.mark(url, away=reply.status not in (200, 400, *_BUSY))
@@ -188,17 +188,17 @@ def _error(url: str, reply: _Reply) -> RushesError:
     if reply.status >= 500:
         return InferenceFailed(f"{url} answered {reply.status}: {_message(reply)}")
     if reply.status != 400 or code == _ELSEWHERE:
-        return EngineAway(f"{url} cannot be asked for this: it answered {reply.status}: {_message(reply)}")
+        return EngineAway(f"{url} cannot handle this request: it answered {reply.status}: {_message(reply)}")
     kind = getattr(errors, code, NeverWorks)
     known = isinstance(kind, type) and issubclass(kind, NeverWorks)
     hint = "See the log of the inference service."
-    raise (kind if known else NeverWorks)(f"{url} refuses: {_message(reply)}", hint)
+    raise (kind if known else NeverWorks)(f"{url} refused: {_message(reply)}", hint)
 
 
 def _worst(said: Collection[RushesError], urls: Sequence[str]) -> RushesError:
     """The error of a question that nobody answered: a model that failed counts, a service that is away does not."""
     failed = next((error for error in said if isinstance(error, InferenceFailed)), None)
-    return failed or next(iter(said), None) or EngineAway(f"no inference service answers: {', '.join(urls)}")
+    return failed or next(iter(said), None) or EngineAway(f"no inference service responds: {', '.join(urls)}")
 
 
 def _message(reply: _Reply) -> str:

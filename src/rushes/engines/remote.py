@@ -107,7 +107,7 @@ class RemoteEngine:
         doc, found = unpack(self._post(capability, pack({**call, "revision": REVISION}, parts)))
         asked, used = call.get("model", ""), doc.get("model")
         if ("@" in asked and used != asked) or doc.get("revision") != REVISION:
-            raise InferenceFailed(f"{asked or 'a model'} was asked for, and {str(used)[:200]!r} has answered")
+            raise InferenceFailed(f"{asked or 'a model'} was requested, but {str(used)[:200]!r} answered")
         return doc, found
 
 

@@ -30,7 +30,7 @@ _LONGEST_CALL = 3600
 _LOOK_SECONDS = 1.0  # between looks for the answers of all questions in flight
 _ID_LENGTH = 64
 _TEXT = 2000
-_DOING = "asking an asynchronous endpoint"
+_DOING = "calling an asynchronous endpoint"
 
 
 @dataclass(frozen=True, slots=True)

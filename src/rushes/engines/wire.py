@@ -45,10 +45,10 @@ def unpack(data: bytes) -> tuple[JSON, list[bytes]]:
         doc = json.loads(data[_LENGTH.size : _LENGTH.size + length])
         sizes = [int(size) for size in doc.pop("parts")]
     except (struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as e:
-        raise Refused("this is no call of an engine") from e
+        raise Refused("this is not an engine call") from e
     at = _LENGTH.size + length
     if min(sizes, default=0) < 0 or len(sizes) > MOST_PARTS or at + sum(sizes) != len(data):
-        raise Refused("the parts of this call do not fit")
+        raise Refused("the parts of this call do not match")
     parts = []
     for size in sizes:
         parts.append(data[at : at + size])

@@ -83,7 +83,7 @@ def parse(text: str, today: date | None = None) -> Query:
     clauses = tuple(clause for way in ways if (clause := _clause(_links_only_between(way))))
     if not clauses:
         asked = any(isinstance(part.item, Term | Filter) for way in ways for part in way)
-        parser.say("say what to look for, not only what to leave out" if asked else "no words to look for")
+        parser.say("the query only excludes words: add a word to search for" if asked else "no words to search for")
     return Query(clauses, "; ".join(parser.notes))
 
 
@@ -213,11 +213,11 @@ class _Parser:
         if name == "date" and (days := date_range(value, self.today)):
             return Filter(name, days)
         if name in _WANTED:
-            self.say(f"{name}:{value} is not understood, so its words were looked for: {_WANTED[name]}")
+            self.say(f"{name}:{value} is not understood, so its words were searched: {_WANTED[name]}")
         elif name in _LINKS:
-            self.say(f"{name}:{value} is not understood, so its words were looked for: write {name}:5s")
+            self.say(f"{name}:{value} is not understood, so its words were searched: write {name}:5s")
         elif name and name not in FIELDS and not value.startswith("//"):
-            self.say(f"{name}: is not a field, so its words were looked for. {_meant(name)}")
+            self.say(f"{name}: is not a field, so its words were searched. {_meant(name)}")
         return None
 
     def _term(self, lexeme: _Lexeme, name: str) -> Term:

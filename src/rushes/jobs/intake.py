@@ -90,7 +90,7 @@ def unseen_by_workers(home: Home) -> RushesError | None:
         "Choose: send the files to the bucket (rushes add --upload), start a worker on this machine (rushes worker), "
         "or set the same site on all machines that see these files under the same paths."
     )
-    return Refused(f"none of the running workers sees the files of {home.site}", hint)
+    return Refused(f"no running worker can read the files of {home.site}", hint)
 
 
 def take_in(
@@ -172,13 +172,13 @@ def _submit(home: Home, found: FoundFile, wanted: JobRequest, question: JobSpec,
         if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
-            return IntakeResult(found.path, skipped="it was deleted: name it to take it in")
+            return IntakeResult(found.path, skipped="it was deleted: name it to add it again")
         request = digest(["after", request])
 
 
 def _stages(home: Home, wanted: JobRequest) -> tuple[str, ...]:
     if PICTURES in wanted.only and PICTURES not in home.offered_specs:
-        raise Refused("pictures needs a model that is yours", "Set pictures_model: see the guide of search.")
+        raise Refused("pictures needs a model of your own", "Set pictures_model: see docs/guides/search.md.")
     return stages_of(wanted.recipe or home.settings.recipe, home.offered_specs, wanted.only, wanted.skip)
 
 

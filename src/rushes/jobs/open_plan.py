@@ -51,7 +51,7 @@ class PlanOpener:
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Verdict.OK:
-                raise LeaseLost(f"{lease.task} is no longer ours")
+                raise LeaseLost(f"the lease of {lease.task} was lost")
 
     def check(self, lease: Lease) -> tuple[str, ...]:
         """After the plan is open: what was adopted and is set aside since is made after all; the tasks to announce.

@@ -40,7 +40,7 @@ def own_output_reason(home: Home, found: FoundFile) -> str:
     record = home.records.get(CLIP, home.owner, short(found.path))
     now = found.fingerprint
     if record and (record.doc["size"], record.doc["mtime_ns"]) == (now.size, now.mtime_ns):
-        return "a clip that rushes cut: name it to take it in"
+        return "a clip that rushes cut: name it to add it"
     return ""
 
 

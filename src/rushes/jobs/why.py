@@ -69,7 +69,7 @@ def reason_of(task: Task, job: Job, tasks: Mapping[str, Task], workers: Sequence
     if task.state is TaskState.WAITING:
         return _waits(task, tasks)
     if task.awaits_answer:
-        return Reason.ANSWER_PENDING, "it goes on when the answer is there"
+        return Reason.ANSWER_PENDING, "it continues when the answer arrives"
     if task.due_in:
         kind = task.failure.kind if task.failure else ""
         return Reason.BACKS_OFF, f"{task.due_in:.0f} s, then attempt {task.failures + 1} of 4 ({kind})"

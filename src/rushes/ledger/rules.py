@@ -24,12 +24,12 @@ _PAUSED = {JobCommand.PAUSE: 1, JobCommand.PAUSE_NOW: 2}
 # Refusals
 def no_job(id: str) -> NotFound:
     """The error for a job id that nobody has submitted."""
-    return NotFound(f"there is no job {id}", "List jobs with: rushes jobs ls")
+    return NotFound(f"no job {id}", "List jobs with: rushes jobs ls")
 
 
 def lease_over(worker: str) -> LeaseLost:
     """The error for a claim by a worker whose own lease is over."""
-    return LeaseLost(f"the lease of worker {worker} is over")
+    return LeaseLost(f"the lease of worker {worker} has expired")
 
 
 def check_worker(id: str, command: JobCommand, *, known: bool, over: bool) -> None:
@@ -39,7 +39,7 @@ def check_worker(id: str, command: JobCommand, *, known: bool, over: bool) -> No
         NotFound: no such worker.
     """
     if not known or (over and command is JobCommand.DRAIN):
-        raise NotFound(f"there is no worker {id}", "List workers with: GET /api/v1/workers")
+        raise NotFound(f"no worker {id}", "List workers with: GET /api/v1/workers")
 
 
 def check_plan_size(tasks: int) -> None:
@@ -49,7 +49,7 @@ def check_plan_size(tasks: int) -> None:
         OverLimit: it is too large.
     """
     if tasks >= MAX_TASKS:
-        raise OverLimit(f"a plan has fewer than {MAX_TASKS} tasks", "Choose larger chunks with --chunk.")
+        raise OverLimit(f"a plan must have fewer than {MAX_TASKS} tasks", "Choose larger chunks with --chunk.")
 
 
 # Jobs

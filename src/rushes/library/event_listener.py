@@ -40,7 +40,7 @@ class EventListener:
         """`wake` is told of every key: it may be an answer that a task waits for."""
         self._home, self._wake = home, wake
         self._puts = BucketPuts(Uploads(home))
-        self._outage, self._bugs = Outage("storage events cannot be heard"), BugLog()
+        self._outage, self._bugs = Outage("cannot receive storage events"), BugLog()
         self._over = threading.Event()
 
     @contextmanager
@@ -146,7 +146,7 @@ class EventListener:
         except TryAgain:
             raise
         except RushesError as e:
-            log.warning("a storage event was passed over: %s", e)
+            log.warning("skipped a storage event: %s", e)
         queue.acknowledge([message])
 
     def _take_in(self, event: StorageEvent) -> None:

@@ -82,7 +82,7 @@ class Fleet:
         """
         make_private(self.folder)
         make_private(self.home)
-        hint = "Stop it with Ctrl-C, or name another folder."
+        hint = "Stop it with Ctrl-C, or choose another folder."
         running_already = Refused(f"rushes up is already running in {self.folder}", hint)
         self._closing.enter_context(locked_or_refused(self.folder / "up.lock", running_already))
         _end_leftovers(self._pids)
@@ -104,7 +104,7 @@ class Fleet:
                 try:
                     yield self._begin(name)
                 except Refused as e:
-                    yield self._ended(part, f"is not back: {e}")
+                    yield self._ended(part, f"has not come back: {e}")
 
     def _begin(self, name: str) -> Part:
         start = self._servers.get(name)

@@ -20,7 +20,7 @@ class PathWatcher:
     def __init__(self, home: Home) -> None:
         self._home, self._paths = home, Paths(home)
         self._watchers: dict[tuple[str, int], PlaceWatcher] = {}  # by id and version of the record
-        self._outage = Outage("the remembered places cannot be looked at")
+        self._outage = Outage("the watched places cannot be scanned")
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="paths", daemon=True)
 

@@ -57,7 +57,7 @@ class QueueDocuments:
 
     def _keep(self, key: str, data: bytes) -> None:
         if len(data) > MOST_BYTES:
-            raise OverLimit(f"at most {MOST_BYTES >> 20} MB", "Store it elsewhere and send an address.")
+            raise OverLimit(f"at most {MOST_BYTES >> 20} MB", "Store it elsewhere and send its address.")
         self._blobs.create(key, data)
 
     def _document(self, key: str, size: int) -> Document | None:

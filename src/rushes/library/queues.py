@@ -98,7 +98,9 @@ class Queues:
         """
         self._check(queue)
         if not is_id(request_id):
-            raise Refused("a request needs an id of letters, digits, _ and -", "Make a random one for each request.")
+            raise Refused(
+                "a request needs an id of letters, digits, _ and -", "Generate a random one for each request."
+            )
         owner, request = self.home.owner, digest(["queue", request_id])
         job = job_id(owner, request)
         asked = {STAGE: self._kept(job, params)}
@@ -109,8 +111,8 @@ class Queues:
             first = Draft(task_id(job, STAGE, None), job, STAGE, None, spec, self._lane(queue))
             made = self.home.ledger.submit(new, first)
             if made.job.queue != queue:
-                told = f"request {request_id!r} is a job of the queue {made.job.queue!r}"
-                raise Refused(told, "Make another id for this.")
+                told = f"request {request_id!r} was already used for the queue {made.job.queue!r}"
+                raise Refused(told, "Use a new id.")
             self.home.transport.announce(first.lane, [first.id])
         PROCESS.add("rushes_jobs_enqueued_total", made.created, queue=queue)
         return made.job
@@ -165,7 +167,7 @@ class Queues:
         """
         read = self._read(token, queue)
         if not 1 <= lease_seconds <= LONGEST_LEASE:
-            raise Refused(f"a lease has 1 to {LONGEST_LEASE} seconds", "To hand the job back, use GiveBack.")
+            raise Refused(f"a lease lasts 1 to {LONGEST_LEASE} seconds", "To hand the job back, use GiveBack.")
         holder = _holder(read.receipt, self.home.owner, lease_seconds)
         self.held(token)
         status = self.home.ledger.renew(holder, {read.task: read.fence}, {}).leases[read.task]
@@ -233,7 +235,7 @@ class Queues:
         """
         job = self.home.ledger.job(id)
         if job.owner != self.home.owner or job.recipe != RECIPE:
-            raise NotFound(f"there is no job {id[:60]!r}", what="job")
+            raise NotFound(f"no job {id[:60]!r}", what="job")
         return job
 
     def page(
@@ -289,7 +291,7 @@ class Queues:
         row = self.home.ledger.job(lease.job)
         params = self.params(row)
         if params is None:  # nobody can do this job
-            failure = Failure("DamagedBlob", "its parameters are missing", "Put it in again.", NeverWorks.verdict)
+            failure = Failure("DamagedBlob", "its parameters are missing", "Enqueue it again.", NeverWorks.verdict)
             self._settle(token, self.home.ledger.fail(holder, lease.task, lease.fence, failure, None))
             return None
         with span("job.dequeue", trace, job=lease.job, queue=queue, attempt=lease.fence) if trace else nullcontext():
@@ -381,4 +383,4 @@ def _fresh(signer: TokenSigner, token: TaskToken) -> str:
 
 
 def _stale(read: TaskToken) -> StaleToken:
-    return StaleToken(f"the lease of {read.task} at attempt {read.fence} is over")
+    return StaleToken(f"the lease of {read.task} at attempt {read.fence} has ended")

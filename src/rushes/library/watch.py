@@ -95,7 +95,7 @@ def watching(home: Home, place: str) -> Iterator[None]:
     def look() -> None:
         for added in watch(home, [place], JobRequest(), once=False, pause=pause):
             if added.error:
-                log.warning("%s was not taken in: %s", added.path, added.error)
+                log.warning("%s was not added: %s", added.path, added.error)
 
     thread = threading.Thread(target=look, name="watch", daemon=True)
     thread.start()

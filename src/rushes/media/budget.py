@@ -34,7 +34,7 @@ class Budget:
         """So many bytes were read. Raises OverBudget when that is too much."""
         self.bytes -= count
         if self.bytes < 0:
-            raise OverBudget("reading it takes far more bytes than it has")
+            raise OverBudget("reading it takes far more bytes than its size")
 
     def add_packet(self) -> None:
         """A packet was found: reading goes on."""

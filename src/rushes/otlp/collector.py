@@ -58,7 +58,7 @@ class Collector:
 
     @cached_property
     def _outage(self) -> Outage:
-        return Outage(f"the collector does not take {self.signal}")
+        return Outage(f"the collector does not accept {self.signal}")
 
     def _tls(self) -> Any:
         if not self.url.startswith("https:"):
@@ -76,7 +76,7 @@ def collector(signal: str, env: Environment = ENVIRON) -> Collector | None:
     if not wanted(signal, env):
         return None
     if (protocol := _of(signal, "PROTOCOL", env) or PROTOCOL) != PROTOCOL:
-        log.warning("no %s: OTLP is sent by %s, not by %s", signal, PROTOCOL, protocol)
+        log.warning("no %s: OTLP is sent over %s, not %s", signal, PROTOCOL, protocol)
         return None
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None:
         log.warning("no %s: opentelemetry-proto is not installed; pip install 'rushes[otel]'", signal)

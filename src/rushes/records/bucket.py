@@ -62,7 +62,7 @@ class BucketRecords(Records):
                 if etag is not None:
                     self._etag = etag
                     return answer
-        raise StoreAway("the records are being changed by others all the time")
+        raise StoreAway("other processes keep changing the records")
 
     def _refresh(self) -> None:
         head = self._bucket.get(KEY, body=False)

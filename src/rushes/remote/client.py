@@ -76,7 +76,7 @@ class RemoteServer:
     def __init__(self, address: ServerAddress) -> None:
         """Raises Refused: there is no token, or the address cannot be read."""
         if not address.token.isascii() or not address.token.isprintable():
-            raise Refused("this is not a worker token", "Copy all of it, as rushes tokens worker NAME has shown it.")
+            raise Refused("this is not a worker token", "Copy all of it, as printed by rushes tokens worker NAME.")
         if not address.token:
             raise Refused("a worker token is needed", "Set RUSHES_WORKER_TOKEN; make one: rushes tokens worker NAME")
         self._metadata = (("authorization", f"Bearer {address.token}"),)

@@ -36,7 +36,7 @@ def _chain(first: Any, more: Iterator[Any]) -> Iterator[Any]:
 
 def _fetched(address: str) -> Iterator[bytes]:
     if not address.startswith(("http://", "https://")):
-        raise StoreAway("the server named an address that cannot be read")
+        raise StoreAway("the server returned an address that cannot be read")
     try:
         with urllib.request.urlopen(address, timeout=_SECONDS) as answer:  # noqa: S310 - checked above
             while piece := answer.read(_PIECE):

@@ -103,7 +103,7 @@ class EventLog:
     def _critical(self, type: int, data: bytes, seconds: float) -> None:
         number = self._append(type, data[:DATA_BYTES], sync=True)
         if not self._wait_until_sent(number, seconds):
-            raise self.refused or StoreAway(f"no server took an event within {seconds:g} s")
+            raise self.refused or StoreAway(f"no server accepted an event within {seconds:g} s")
 
     def _append(self, type: int, data: bytes, *, sync: bool = False) -> int:
         with self._news:

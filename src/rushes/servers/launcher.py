@@ -19,7 +19,7 @@ def main(parent: int, ends_by: int, user: int, group: int, argv: list[str]) -> N
     if sys.platform == "linux":  # after the change of user, which clears it
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, ends_by)
     if os.getppid() != parent:  # it ended before we asked
-        sys.exit("the process that wanted this server has ended")
+        sys.exit("the process that started this server has ended")
     os.execv(argv[0], argv)  # noqa: S606 - our own argument list
 
 

@@ -99,7 +99,9 @@ def _make(folder: Path, initdb: Path, data: str, fd: int, user: int | None) -> N
     more = {"env": plain_environment(folder), "pass_fds": (fd,), **as_user(maker)}
     made = subprocess.run(argv, capture_output=True, text=True, check=False, **more)
     if made.returncode:
-        raise Refused(f"PostgreSQL cannot make its files in {folder}:\n{made.stderr.strip()}", "Choose another folder.")
+        raise Refused(
+            f"PostgreSQL cannot create its files in {folder}:\n{made.stderr.strip()}", "Choose another folder."
+        )
     if user is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, user, user, follow_symlinks=False)
@@ -148,7 +150,7 @@ def _copy(site: Path, user: int) -> Path:
     except (OSError, subprocess.SubprocessError) as e:
         raise Refused(f"PostgreSQL cannot be copied to {copy}: {e}", "Try it as a user other than root.") from e
     if not trusted:
-        raise Refused(f"{COPIES} belongs to another user", f"Remove it, it is made again: rm -r {COPIES}")
+        raise Refused(f"{COPIES} belongs to another user", f"Remove it; it is created again: rm -r {COPIES}")
     return copy
 
 

@@ -81,7 +81,7 @@ def _secure(folder: Path) -> None:
     try:
         subprocess.run(_CERTIFICATE, cwd=folder, check=True, capture_output=True, umask=0o077)
     except (OSError, subprocess.SubprocessError) as e:
-        raise Refused(f"openssl cannot make a certificate: {e}", "Install openssl 1.1.1 or newer.") from e
+        raise Refused(f"openssl cannot create a certificate: {e}", "Install openssl 1.1.1 or newer.") from e
     cert, key = json.dumps(str(folder / "cert.pem")), json.dumps(str(folder / "key.pem"))
     shown = f"ca = {cert}\ncert = {cert}\nkey = {key}\n"
     tables = [f"[grpc]\nca = {cert}\n", *(f"[{way}.{part}]\n{shown}" for part in _PARTS for way in ("grpc", "https"))]

@@ -40,7 +40,7 @@ class Bucket:
     def at(self, bucket: str, key: str) -> Iterator[FoundFile]:
         named, below = self.location.prefix, f"{self.location.prefix}/" if self.location.prefix else ""
         if bucket == self.location.bucket and (key == named or (key.startswith(below) and _looks_like_footage(key))):
-            with translate_errors("looking at a key"):
+            with translate_errors("checking a key"):
                 found = [self._check(meta) for meta in _named(_whole(self.location), key)]
             yield from (entry for entry in found if isinstance(entry, FoundFile))
 
@@ -145,7 +145,7 @@ def _named(store: BucketClient, key: str) -> list[Any]:
 
 
 def _now(store: BucketClient, bucket: BucketLocation, key: str) -> Fingerprint:
-    with translate_errors("looking at a key"):
+    with translate_errors("checking a key"):
         for meta in _named(store, key):
             return _fingerprint(bucket, meta)
     raise SourceMissing(f"{bucket.url}/{key} is missing")

@@ -80,5 +80,5 @@ def _of_filer(doc: JSON) -> Iterator[StorageEvent]:
 
 def _text(value: JSON) -> str:
     if not isinstance(value, str):
-        raise TypeError("a name must be a text")
+        raise TypeError("a name must be a string")
     return value

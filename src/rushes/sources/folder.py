@@ -154,7 +154,7 @@ def _link(path: Path, top: Path) -> Iterator[SkippedFile]:
     """Inside, what it leads to is found by itself; outside, it is none of this folder's business."""
     target = _real(path)
     if not target.is_relative_to(top) and (_is_footage(path) or target.is_dir()):
-        yield SkippedFile(str(path), "a link that leads out of the folder: name it on the command line to take it in")
+        yield SkippedFile(str(path), "a link that leads out of the folder: name it on the command line to add it")
     elif not target.exists() and _is_footage(path):
         yield SkippedFile(str(path), "a broken link")
 

@@ -37,7 +37,7 @@ def bounded(
     for n, entry in enumerate(entries):
         if most and n == most:
             told = f"more than {most} files"
-            yield SkippedFile(entry.path, told, cause=OverLimit(told, "Name its folders one by one, or: rushes watch"))
+            yield SkippedFile(entry.path, told, cause=OverLimit(told, "Add its folders one by one, or: rushes watch"))
             return
         if isinstance(entry, FoundFile) and roots and not is_below(entry.path, roots):
             yield SkippedFile(entry.path, "it is outside the configured sources", cause=outside())

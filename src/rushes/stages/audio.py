@@ -52,10 +52,10 @@ def _extracted(work: Work, pcm: Path, sound: Path | None) -> AudioFacts | None:
     except BadMedia as e:
         if work.facts.video is None:
             raise
-        work.log(f"the sound cannot be used, the pictures can: {e}")
+        work.log(f"the audio cannot be used, the video can: {e}")
         return None
     if made.damaged:
-        work.log(f"{made.damaged} damaged packets of sound are heard as silence")
+        work.log(f"{made.damaged} damaged audio packets were replaced by silence")
     return made
 
 

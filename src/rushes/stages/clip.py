@@ -64,7 +64,7 @@ class Clip:
         work.note("clip", start_us=first, end_us=last, frames=made.frames, copied=made.copied)
         if made.hidden:
             work.note("clip", hidden_us=[int((moment - zero) * 1_000_000) for moment in made.hidden])
-            work.log(f"{len(made.hidden)} pictures cannot be decoded and are hidden as well as possible")
+            work.log(f"{len(made.hidden)} frames cannot be decoded and are concealed as well as possible")
 
 
 def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:

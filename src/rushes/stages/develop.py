@@ -100,6 +100,6 @@ def _note_damage(work: Work, times: list[int]) -> None:
     """Say in the manifests and the log where pictures are not what the camera saw."""
     if times:
         some = ", ".join(clock(us) for us in times[:5])
-        work.log(f"{len(times)} pictures cannot be decoded and are hidden as well as possible: {some}")
+        work.log(f"{len(times)} frames cannot be decoded and are concealed as well as possible: {some}")
         for output in work.wanted:
             work.note(output, hidden_us=times)

@@ -26,7 +26,7 @@ class Probe:
         limits = Limits(pixels=int(work.options["max_pixels"]), seconds=int(work.options["max_hours"]) * 3600)
         facts = probe(work.footage(), work.progress, limits)
         if facts.video and not facts.video.seekable:
-            work.log("the pictures are damaged or lack times: they are worked on in one piece")
+            work.log("frames are damaged or lack timestamps: processed in one piece")
         work.save_json("facts", "facts.json", facts.to_json())
         if work.promised:  # from here on it is this version, though the job is older than the file
             work.note("facts", source=asdict(work.promised))

@@ -222,7 +222,7 @@ def parse_ago(text: str) -> float:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as e:
-        raise Refused(f"{text!r} is no time", "For example: 24h, 7d, 2026-01-31") from e
+        raise Refused(f"{text!r} is not a time", "For example: 24h, 7d, 2026-01-31") from e
     return (datetime.now(UTC) - (at if at.tzinfo else at.replace(tzinfo=UTC))).total_seconds()
 
 

@@ -52,7 +52,7 @@ class Notify(Poll):
         self._waits = 0
         self._idle = False  # this process holds the lock
         self._closed = False
-        self._not_sent, self._not_heard = Outage("hints cannot be sent"), Outage("hints are not heard")
+        self._not_sent, self._not_heard = Outage("hints cannot be sent"), Outage("hints are not received")
 
     def announce(self, lane: str, tasks: Sequence[str], attempt: int = 1) -> None:
         super().announce(lane, tasks, attempt)
@@ -81,7 +81,7 @@ class Notify(Poll):
     def check(self, _lanes: Sequence[str]) -> str:
         """Listen on a channel of its own and send a ping there."""
         if not self._url:
-            return f"no LISTEN; workers look every {self.look_seconds:.0f} s"
+            return f"no LISTEN; workers poll every {self.look_seconds:.0f} s"
         channel = f"{_CHANNEL}_{secrets.token_hex(8)}"
         with translate_errors(), psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS) as db:
             db.execute(f"LISTEN {channel}")
@@ -172,5 +172,5 @@ class Notify(Poll):
             sender, lane, tasks = json.loads(notification.payload)
             hint = str(lane), [str(task) for task in tasks]
         except (ValueError, TypeError, RecursionError) as e:
-            return log.warning("ignored a notification that is no hint: %s", e)
+            return log.warning("ignored a notification that is not a hint: %s", e)
         return super().announce(*hint) if sender != self._me else None

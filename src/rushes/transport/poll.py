@@ -47,7 +47,7 @@ class Poll:
         """No hint is handed out twice."""
 
     def check(self, _lanes: Sequence[str]) -> str:
-        return "by looking at the store"
+        return "by polling the store"
 
     def wake(self) -> None:
         with self._changed:

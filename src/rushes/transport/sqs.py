@@ -217,7 +217,7 @@ class SqsHints(Poll):
         return list(dict.fromkeys(tasks))
 
     def _drop(self, poison: _Receipt) -> None:
-        log.warning("deleted a message that is no hint from %s", poison.queue)
+        log.warning("deleted a message that is not a hint from %s", poison.queue)
         with self._changed:
             self.poison += 1
             self._settled.append(poison)

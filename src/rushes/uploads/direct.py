@@ -14,8 +14,8 @@ LARGEST = 95 << 20  # of a part; many proxies end a body at 100 MB
 PARTS = 9_000  # S3 allows 10,000
 AT_ONCE = 20  # addresses that are signed together
 LARGEST_PUT = 5 << 30  # bytes: S3 takes no more by one PUT
-OTHER_SIZE = "has not the size that was promised"
-OTHER_BYTES = "has not the bytes that were promised (sha256)"
+OTHER_SIZE = "does not have the announced size"
+OTHER_BYTES = "does not match the announced sha256"
 _READ = 8 << 20  # bytes at a time when a promised hash is compared
 SECONDS = 900  # that one can be used for; whoever is late asks again
 

@@ -201,7 +201,7 @@ class Uploads:
         upload = self.finish(upload)
         direct = self._direct(upload)
         if direct is None:
-            raise Refused("this upload comes through the server", "Send it by PATCH.")
+            raise Refused("this upload goes through the server", "Send it with PATCH.")
         if upload.state == "open" and direct.is_aborted():
             self.refuse(upload, "was deleted from the bucket before it was complete")
         return upload, direct.missing() if upload.state == "open" else ()
@@ -246,7 +246,7 @@ class Uploads:
         for upload in old:
             with suppress(RushesError), self._alone(upload):  # the next one does it
                 if self._is_left(now := self.get(upload.id)):
-                    self.drop(now, "it was not continued")
+                    self.drop(now, "it was not continued in time")
         return len(old) + self._clear_strays()
 
     def finish_all(self) -> int:

@@ -47,7 +47,7 @@ class Upload:
 class UploadBusy(RushesError):
     """Another request writes to this upload now."""
 
-    hint = "Ask where it stands (HEAD), then go on from there."
+    hint = "Get the offset with HEAD, then continue from there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class StagingFile:
         try:
             file = self.part.open("r+b")
         except FileNotFoundError as e:
-            raise UploadBusy("this upload is just arriving") from e
+            raise UploadBusy("data of this upload is arriving now") from e
         with file:
             if not try_lock(file):
-                raise UploadBusy("another request writes to this upload now")
+                raise UploadBusy("another request is writing to this upload")
             if not self._leads_to(file):
-                raise UploadBusy("this upload is just arriving")
+                raise UploadBusy("data of this upload is arriving now")
             yield file
 
     def size(self) -> int:

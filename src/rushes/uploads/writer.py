@@ -54,7 +54,7 @@ class UploadWriter:
         if not self.upload.size:
             self._check_growth(len(data))
         elif self.offset + len(data) > self.upload.size:
-            raise OverLimit("more bytes than announced", "Start a new upload with the right length.")
+            raise OverLimit("more data than announced", "Start a new upload with the correct length.")
         before = self.offset
         self.file.seek(before)
         self.file.write(data)

@@ -77,5 +77,5 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False, proces
         with needed("grpc"):
             from rushes.wiring.remote import RemoteSetup
         return RemoteSetup(settings, home)
-    hint = "Known are postgres://..., dynamodb://table, s3://bucket/prefix and, for a worker, grpcs://host:port."
-    raise Refused(f"there is no store {settings.store!r}", hint)
+    hint = "Supported: postgres://..., dynamodb://table, s3://bucket/prefix and, for a worker, grpcs://host:port."
+    raise Refused(f"unknown store {settings.store!r}", hint)

@@ -27,7 +27,7 @@ def fetch(s: Settings, address: str, target: Path, most: int, check: Callable[[]
         try:
             found = connect(bucket).get(key)
         except FileNotFoundError as e:
-            raise NotFound(f"there is nothing at {address}", "Check the address.") from e
+            raise NotFound(f"there is no file at {address}", "Check the address.") from e
         if found.meta["size"] > most:
             raise OverLimit(f"{address} has more than {most} bytes")
         with target.open("wb") as file:
@@ -50,7 +50,7 @@ def store(s: Settings, file: Path, address: str) -> None:
         client = connect(bucket)
         with contextlib.suppress(FileNotFoundError):
             client.head(key)
-            raise Refused(f"there is something at {address} already", "Name another address, or delete it.")
+            raise Refused(f"{address} already exists", "Choose another address, or delete it.")
         client.put(key, file)  # in parts, which know no condition
 
 
@@ -58,5 +58,5 @@ def _split(s: Settings, address: str) -> tuple[BucketLocation, str]:
     """The bucket, with the credentials of the settings, and the key."""
     location = parse_location(address, s.s3_endpoint, s.s3_key, s.s3_secret)
     if not location.prefix:
-        raise Refused(f"{address[:200]!r} names no file", "Write it as s3://bucket/key.")
+        raise Refused(f"{address[:200]!r} does not name a file", "Write it as s3://bucket/key.")
     return replace(location, prefix=""), location.prefix

@@ -33,7 +33,7 @@ class AwsSetup(Setup):
         super().__init__(settings, home)
         self._name = settings.store.removeprefix("dynamodb://").strip("/")
         if not _NAME.match(self._name):
-            raise Refused(f"{self._name!r} cannot be the name of a table", _NAME_HINT)
+            raise Refused(f"{self._name!r} is not a valid table name", _NAME_HINT)
 
     @cached_property
     def _table(self) -> Table:

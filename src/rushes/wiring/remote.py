@@ -98,6 +98,4 @@ def remote_ports(home: Home, engine_of: EngineOf) -> WorkPorts:
 
 
 def _refuse() -> NoReturn:
-    raise Refused(
-        "at a server's address there can only be workers", "Use its web pages or its API for everything else."
-    )
+    raise Refused("only workers can use the address of a server", "Use its web pages or its API for everything else.")

@@ -129,7 +129,7 @@ class Child:
             task = attempt.begin()
         except Exception as e:  # noqa: BLE001 - whatever it is, it is this task that cannot begin
             if not isinstance(e, RushesError):
-                log.exception("a task cannot begin")
+                log.exception("cannot start a task")
             return self._on_message(self, {**failure_of(e), "type": "refused"})
         self.attempt = attempt
         if not task["wanted"]:

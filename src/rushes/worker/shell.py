@@ -172,7 +172,7 @@ class Shell:
             case commands.ReportLongTask(lease, seconds):
                 log.warning("has been running for %.0f s", seconds, extra=self.about(lease))
             case commands.NewIncarnation():
-                log.warning("this worker lost its lease; it goes on as a new one", extra={"worker": self.me.id})
+                log.warning("this worker lost its lease and continues as a new one", extra={"worker": self.me.id})
                 self.me = self._deps.new_incarnation()
             case commands.Leave():
                 log.info("leaving (%s)", self.state.stop_reason or "nothing left", extra={"worker": self.me.id})

@@ -277,7 +277,7 @@ def test_a_service_with_other_models_or_tokens_leaves_a_question_to_others_and_f
     with serving(status, said) as other, serving("well") as good:
         assert asking(good.url, other.url).embed("m", ["a"]).shape == (1, 64)  # a session begins with the second
         assert len(other.asked) == 1
-        with pytest.raises(EngineAway, match=f"cannot be asked for this: it answered {status}"):
+        with pytest.raises(EngineAway, match=f"cannot handle this request: it answered {status}"):
             asking(other.url).embed("m", ["a"])
 
 

@@ -56,7 +56,7 @@ def test_a_copy_that_fails_leaves_nothing(
 
     (tmp_path / "blob").write_bytes(b"film")
     monkeypatch.setattr(shutil, "copyfileobj", half)  # a full disk is hard to come by
-    with pytest.raises(raised, match=os.strerror(number) if raised is OSError else "no room"):
+    with pytest.raises(raised, match=os.strerror(number) if raised is OSError else "no disk space"):
         copy_whole(tmp_path / "blob", tmp_path / "x.mp4")
     assert [f.name for f in tmp_path.iterdir()] == ["blob"]
 

@@ -75,14 +75,14 @@ def test_odd_input_is_plain_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "*", '"', "OR", "🎬"])
 def test_nothing_to_look_for_is_said(text: str) -> None:
-    assert parse(text) == Query((), "no words to look for")
+    assert parse(text) == Query((), "no words to search for")
 
 
 @pytest.mark.parametrize("text", ["-a", "-a -b", '-"a b"', "-a OR -b"])
 def test_only_negations_find_nothing_and_say_so(text: str) -> None:
     query = parse(text)
     assert not query.clauses
-    assert "leave out" in query.note
+    assert "excludes words" in query.note
 
 
 def test_a_clause_of_negations_does_not_spoil_the_others() -> None:

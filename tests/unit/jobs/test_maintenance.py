@@ -166,7 +166,7 @@ class Bucket(MemoryBlobs):
     def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
         found = super().read(key, start, end)
         if found and found.data == b"bit rot":
-            raise DamagedBlob(f"{key} has other bytes than were written")
+            raise DamagedBlob(f"{key} does not have the content that was written")
         return found
 
 

@@ -183,7 +183,7 @@ def test_a_name_that_no_table_or_queue_can_have_is_refused_before_anything_is_ma
 ) -> None:
     db, sqs = (Service(service, aws_server.url, "us-east-1", KEY, SECRET) for service in ("dynamodb", "sqs"))
     before = db.ask("list_tables")["TableNames"], sqs.ask("list_queues").get("QueueUrls", ())
-    with pytest.raises(Refused, match="cannot be the name of a table") as no:
+    with pytest.raises(Refused, match="is not a valid table name") as no:
         Library(fleet(**on_aws(aws_server, store=f"dynamodb://{name}")))
     assert "3 to 50" in no.value.advice
     assert (db.ask("list_tables")["TableNames"], sqs.ask("list_queues").get("QueueUrls", ())) == before
@@ -241,7 +241,7 @@ def test_pages_that_the_bucket_shuts_out_are_a_finding_that_is_put_right(
     found = check(home, "uploads")
     assert (found.ok, found.hint) == (False, "rushes doctor --fix")
     assert "https://rushes.example.org, https://a.example.net" in found.detail
-    assert "the bucket lets in" in CliRunner().invoke(main, ["--home", str(home), "doctor", "--fix"]).output
+    assert "the bucket allows" in CliRunner().invoke(main, ["--home", str(home), "doctor", "--fix"]).output
     with Library(home, options={"hosts": ("other.example.org", "the test")}) as library:
         library.maintenance.fix()
         rules = s3.ask("get_bucket_cors", Bucket=bucket)["CORSRules"]

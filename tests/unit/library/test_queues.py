@@ -193,7 +193,7 @@ def test_a_step_whose_stage_is_not_installed_is_refused(library: Library) -> Non
 
 def test_a_request_is_in_one_queue_alone(queues: Queues) -> None:
     first = queues.enqueue("default", "same", b"1")
-    with pytest.raises(Refused, match="a job of the queue 'default'"):
+    with pytest.raises(Refused, match="already used for the queue 'default'"):
         queues.enqueue("other", "same", b"2")
     assert queues.enqueue("default", "same", b"3").id == first.id
     assert list(queues.dequeue("other", 1, LEASE)) == []

@@ -115,7 +115,7 @@ def test_a_file_that_is_read_again_and_again_is_refused(tmp_path: Path) -> None:
             reader.seek(0)
             assert len(reader.read(4096)) == 1000
         reader.seek(0)
-        with pytest.raises(BadMedia, match="far more bytes than it has"):
+        with pytest.raises(BadMedia, match="far more bytes than its size"):
             reader.read(4096)
 
 
@@ -128,7 +128,7 @@ def test_an_offset_before_the_beginning_is_an_answer_not_an_error(tmp_path: Path
 def test_what_a_probe_reads_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = plain(tmp_path / "x.mp4", 2, noise=30)
     monkeypatch.setattr(budgets.Budget, "of", lambda _size: Budget(60, 1000))
-    with pytest.raises(BadMedia, match="far more bytes than it has"):
+    with pytest.raises(BadMedia, match="far more bytes than its size"):
         probe(path)
 
 

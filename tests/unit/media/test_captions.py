@@ -55,7 +55,7 @@ def test_the_same_subtitles_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_no_font_of_the_machine_is_used_and_what_ours_lacks_is_refused(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(1), size=(320, 180)))
-    with pytest.raises(NeverWorks, match="the shipped font cannot draw \u05dc \u05e9") as refused:
+    with pytest.raises(NeverWorks, match="the bundled font has no glyphs for \u05dc \u05e9") as refused:
         burn_in(path, [Cue(0, 1000, ("Hi \u05e9\u05dc",))], 20, tmp_path, tmp_path / "out.mp4")
     assert "as a track" in refused.value.advice
 

@@ -78,7 +78,7 @@ def test_an_observation_that_cannot_be_true_is_never_written() -> None:
         reading("a", 0, 1, float("nan")),
         reading("a", 0, 1, box=(0.8, 0, 0.5, 0.1)),
     ):
-        with pytest.raises(ValueError, match="no observation"):
+        with pytest.raises(ValueError, match="not an observation"):
             dump([wrong])
 
 

@@ -21,5 +21,5 @@ def test_words_that_are_no_hint_are_passed_over_and_the_next_hint_comes(
     hints._poke()
     hints._listen_once(server)
     assert hints.wait(["cpu"], 0) == ("a",)
-    assert "that is no hint" in caplog.text
+    assert "that is not a hint" in caplog.text
     hints.close()

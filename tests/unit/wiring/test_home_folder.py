@@ -171,8 +171,8 @@ def test_a_home_that_others_could_read_is_closed_with_a_word(tmp_path: Path) -> 
         path.chmod(0o755 if path.is_dir() else 0o444 if "files" in path.parts else 0o644)
     command = [sys.executable, "-m", "rushes", "--home", str(home), "ls"]
     first, second = (subprocess.run(command, check=True, capture_output=True) for _ in range(2))
-    assert b"could be read by other users" in first.stderr
-    assert b"could be read" not in second.stderr
+    assert b"was readable by other users" in first.stderr
+    assert b"was readable" not in second.stderr
     assert open_to_others(home) == []
 
 

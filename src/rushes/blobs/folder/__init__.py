@@ -46,7 +46,7 @@ class FolderBlobs:
             return Blob(temp.sha256, temp.size)
 
     def stat(self, owner: str, sha256: str) -> BlobStat | None:
-        with _translated("looking at a blob"), self._maybe(checked_blob_key(owner, sha256)) as folder:
+        with _translated("checking a blob"), self._maybe(checked_blob_key(owner, sha256)) as folder:
             found = None if folder is None else look(folder, sha256)
             return None if found is None else BlobStat(found.st_size, age_of(found))
 
@@ -182,7 +182,7 @@ class FolderBlobs:
         if not self._asked(key, may):
             return False
         with (
-            _translated(f"taking {key} away"),
+            _translated(f"removing {key}"),
             self._folder(_parent(key)) as folder,
             self._folder(aside, make=True) as there,
             contextlib.suppress(FileNotFoundError),

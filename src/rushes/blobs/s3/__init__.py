@@ -99,7 +99,7 @@ class S3Blobs:
                     return True
                 if found := self._document(key):
                     return found.token == token
-        raise StoreAway(f"creating {key}: others create and delete it all the time")
+        raise StoreAway(f"creating {key}: other processes keep creating and deleting it")
 
     def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
         """A range cannot be verified, so only players read by ranges."""
@@ -146,7 +146,7 @@ class S3Blobs:
         return found.size
 
     def _head(self, key: str) -> BlobStat | None:
-        with translate_errors("looking at a blob"), contextlib.suppress(FileNotFoundError):
+        with translate_errors("checking a blob"), contextlib.suppress(FileNotFoundError):
             meta = self._store.head(key)
             return BlobStat(meta["size"], max(0.0, (datetime.now(UTC) - meta["last_modified"]).total_seconds()))
         return None
@@ -204,7 +204,7 @@ class S3Blobs:
         except FileNotFoundError:
             return None
         if hashlib.sha256(data).hexdigest() != labels.get("sha256", hashlib.sha256(data).hexdigest()):
-            raise DamagedBlob(f"{key} has other bytes than were written")
+            raise DamagedBlob(f"{key} does not have the content that was written")
         return _Document(data, version, labels.get("token", ""))
 
     def _is_still(self, key: str, was: bytes) -> bool:

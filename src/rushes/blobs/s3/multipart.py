@@ -155,7 +155,9 @@ def _may_ask() -> Iterator[None]:
         yield
     except StoreAway as e:
         if isinstance(e.__cause__, ClientError) and e.__cause__.response["Error"]["Code"] == "AccessDenied":
-            raise NotAllowed("this role may not ask about CORS", "It needs s3:GetBucketCORS, s3:PutBucketCORS.") from e
+            raise NotAllowed(
+                "this role may not read the CORS rules", "It needs s3:GetBucketCORS, s3:PutBucketCORS."
+            ) from e
         raise
 
 

@@ -55,5 +55,5 @@ def _row(outputs: list[np.ndarray]) -> Floats:
     """The one output that has a row for each input."""
     row = next((out[0] for out in outputs if out.ndim == 2), None)
     if row is None:
-        raise ModelMissing("a net of the pair gives no row for each input", "Export it with its projection.")
+        raise ModelMissing("a model of the pair does not return one row per input", "Export it with its projection.")
     return np.asarray(row / max(float(np.linalg.norm(row)), 1e-9), np.float32)

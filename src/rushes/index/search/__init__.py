@@ -50,12 +50,12 @@ def _find(
 ) -> tuple[list[ScoredMatch], str]:
     """What a query finds, and a note for the user; by its words alone where meaning cannot be compared."""
     if asked.is_semantic and semantic is None:
-        asked = replace(asked.by_words(), note="~ looked for the words alone: nothing here compares meanings")
+        asked = replace(asked.by_words(), note="~ searched only for the words: no model here compares meanings")
     clauses = [_ClauseSearch(index, owner, clause, only, semantic) for clause in asked.clauses]
     try:
         found = _merge_matches([clause.matches() for clause in clauses])
     except (ModelMissing, EngineAway) as e:
-        plain = replace(asked.by_words(), note=f"~ looked for the words alone: {e}. {e.hint}".strip())
+        plain = replace(asked.by_words(), note=f"~ searched only for the words: {e}. {e.hint}".strip())
         return _find(index, owner, plain, only, None)
     return found, "; ".join(dict.fromkeys(filter(None, [asked.note, *(clause.note for clause in clauses)])))
 
@@ -108,7 +108,7 @@ class _ClauseSearch:
         known = self.similar.get(term)
         postings = self.index.find(self.owner, term, MAX_POSTINGS + 1, videos) if known is None else tuple(known)
         if len(postings) > MAX_POSTINGS:
-            self.note = f"only the first {MAX_POSTINGS} of what was found were looked at: say more"
+            self.note = f"only the first {MAX_POSTINGS} matches were checked: add more words"
         self._keep(term, postings[:MAX_POSTINGS])
         return term
 

@@ -56,7 +56,7 @@ class SemanticSearch:
         (wanted,) = self._engine.embed(self._model, [term.sentence])
         left = self._read({p.text for p in there})
         rows = [p for p in there if _key(p.text) in self._known]
-        note = f"{left} lines were not compared yet: ask again" if left else ""
+        note = f"{left} lines are not compared yet: search again" if left else ""
         if not rows:
             return {}, note
         similarity = np.array([self._known[_key(p.text)] for p in rows], np.float32) @ wanted
@@ -95,7 +95,7 @@ class SemanticSearch:
                     file.truncate(4 + (file.tell() - 4) // step * step)
                 file.write(head + b"".join(key + row.astype("<f2").tobytes() for key, row in rows))
         except OSError as error:
-            log.warning("embeddings of sentences are not kept: %s", error)
+            log.warning("sentence embeddings are not stored: %s", error)
 
 
 def _key(text: str) -> bytes:

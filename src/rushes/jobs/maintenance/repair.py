@@ -114,7 +114,7 @@ def quarantine(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) ->
     data = written(blobs, name)
     bad = _damaged(blobs, owner, key, data or b"")
     if data and bad == () and _is_committed(ledger, owner, key, data):
-        ledger.set_aside(owner, [key], "repaired: it is sound", note_only=True)
+        ledger.set_aside(owner, [key], "repaired: it is intact", note_only=True)
         return
     ledger.set_aside(owner, [key], f"{DAMAGED}{what}")
     if data is not None:

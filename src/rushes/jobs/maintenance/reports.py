@@ -54,7 +54,7 @@ class VerifyReport:
     files: int
     size: int
     damages: tuple[Damage, ...]
-    resumed: int = 0  # results of them that an earlier look had read before it was cut short
+    resumed: int = 0  # results of them that an earlier look had read before it was interrupted
 
 
 @dataclass(frozen=True, slots=True)

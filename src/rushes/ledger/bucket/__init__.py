@@ -398,7 +398,7 @@ class BucketLedger:
         if film is None and asked:
             self.films.request(name, asked)
         if film is None:
-            raise TryAgain(f"{name} is being worked on elsewhere", "Try again when that has ended, or stop the worker.")
+            raise TryAgain(f"{name} is in use by another worker", "Try again when it has finished, or stop it.")
         try:
             answer = verb(film)
             self.films.store(film)

@@ -80,7 +80,7 @@ class Copies:
 
     def set_damaged(self, name: str, error: WrongHome) -> None:
         """This version of a film cannot be opened: it is passed over, so that the others can be worked on."""
-        log.error("%s is passed over: %s", name, error)
+        log.error("skipped %s: %s", name, error)
         with self._lock:
             self._damaged[name] = self._etags.get(name, "")
 
@@ -162,7 +162,7 @@ class Copies:
             ledger.close()
             file.unlink(missing_ok=True)
         else:
-            raise StoreAway(f"the copy of {name} is dropped by others again and again")
+            raise StoreAway(f"the copy of {name} is removed by other processes again and again")
         if name in self._copies:
             self._copies[name][1].close()
         for old in file.parent.glob("*.sqlite*"):

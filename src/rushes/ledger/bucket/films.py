@@ -82,7 +82,7 @@ class Films:
                 raise
             del self._locks[name]
             if lock.taken_from:
-                log.warning("%s was held by %s, which has stopped; going on with it", name, lock.taken_from)
+                log.warning("%s was held by %s, which has stopped; continuing with it", name, lock.taken_from)
             film.ledger.sweep()  # whoever worked on it before is gone
             for row in self._here.workers():
                 if row.alive and (worker := self.workers.get(row.incarnation.id)):
@@ -108,7 +108,7 @@ class Films:
         except LeaseLost:
             self.lose(film)
         except StoreAway as e:
-            log.warning("what is asked of %s is done later: %s", film.name, e)
+            log.warning("a request for %s is postponed: %s", film.name, e)
 
     def request(self, name: str, request: FilmRequest) -> NoReturn:
         """Ask whoever holds a film. If it was released meanwhile, it is done here and now.
@@ -120,13 +120,13 @@ class Films:
         with contextlib.suppress(LeaseLost, StoreAway):  # it is stored: whoever holds the film next does it
             if film := self.take(name):
                 self.release(film)
-        raise Requested(f"asked: the worker that holds {name} does it within {DONE_SECONDS:.0f} s")
+        raise Requested(f"requested: the worker that holds {name} does it within {DONE_SECONDS:.0f} s")
 
     def lose(self, film: Film) -> None:
         """Another process has it: write nothing more."""
         with self.guard:
             if self._held.pop(film.name, None):
-                log.warning("%s is held by another process now; what was being done here is dropped", film.name)
+                log.warning("%s is now held by another process; the work on it here is dropped", film.name)
                 film.forget()
 
     def written(self, film: Film) -> None:

@@ -61,7 +61,7 @@ class Mailbox:
                 try:
                     request.apply(ledger)
                 except Refused as e:
-                    log.warning("%s was asked of %s and is not done: %s", request.command, request.target, e)
+                    log.warning("%s was requested for %s and failed: %s", request.command, request.target, e)
             self._applied.add(key)
         return keys
 
@@ -75,7 +75,7 @@ class Mailbox:
         try:
             return parse_request(stored.data) if stored else None
         except (ValueError, KeyError, TypeError) as e:
-            log.warning("%s is no request: %s", key, e)
+            log.warning("%s is not a request: %s", key, e)
             return None
 
 

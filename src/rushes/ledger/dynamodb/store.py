@@ -130,7 +130,7 @@ class Store:
             else:
                 self.remember(tx.written)
                 return answer
-        raise StoreAway("too many others write the same rows")
+        raise StoreAway("too many concurrent writers of the same rows")
 
     def execute(self, verb: str, statements: Sequence[Write]) -> list[Item]:
         """Updates that hold each by itself; the items that were changed."""

@@ -86,7 +86,7 @@ class PostgresLedger(SqlLedger):
 
     def _check_schema(self, number: int) -> None:
         if number > self._schema:
-            hint = "Start this process again with the newer version."
+            hint = "Restart this process with the newer version."
             raise WrongHome("a newer rushes has changed this database", hint)
 
     def close(self) -> None:

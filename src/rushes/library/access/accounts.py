@@ -212,14 +212,14 @@ class Accounts:
 
     def _doc(self, name: str, password: str, *, admin: bool) -> dict[str, JSON]:
         if not _NAME.match(name) or name in _RESERVED:
-            raise Refused("a name has 1 to 40 characters: a-z, 0-9, dot, dash", "For example: ada")
+            raise Refused("a name must have 1 to 40 characters: a-z, 0-9, dot, dash", "For example: ada")
         return {"password": self._hash(password), "admin": admin, "at": _iso(time.time())}
 
     def _put(self, name: str, doc: Mapping[str, JSON]) -> Account:
         try:
             return _account(self.home.records.put(ACCOUNT, self.home.owner, name, doc, expected=0))
         except Conflict as e:
-            raise Refused(f"there is an account {name!r}", f"Run: rushes users password {name}") from e
+            raise Refused(f"the account {name!r} already exists", f"Run: rushes users password {name}") from e
 
     def _begin(self, account: Record, address: str) -> str:
         secret, now = secrets.token_urlsafe(32), time.time()
@@ -253,7 +253,7 @@ class Accounts:
     def _turn(self) -> Iterator[None]:
         """One of few hashes at once; the queue for them is short."""
         if not self._queue.acquire(blocking=False):
-            raise TooManyTries("too many people log in at the same time", 2)
+            raise TooManyTries("too many logins at the same time", 2)
         try:
             with self._hashing:
                 yield
@@ -264,7 +264,7 @@ class Accounts:
 def check_password(password: str) -> None:
     """Raises Refused: it is too short, too long, or no text."""
     if not LEAST <= len(password) <= 1000 or not password.isprintable():
-        raise Refused(f"a password has at least {LEAST} characters", "Four words are easy to remember.")
+        raise Refused(f"a password needs at least {LEAST} characters", "Four words are easy to remember.")
 
 
 def _is_alive(session: Record, version: int) -> bool:

@@ -23,7 +23,7 @@ SECRET, TOKENS = "secret", "task_tokens"  # the kind of record, and the one for 
 KEYS = 2  # that are accepted: the newest signs
 LONGEST = 4096  # characters; ours have about 400
 _MAC = hashlib.sha256().digest_size
-_FORGED = "this task token is none of ours"
+_FORGED = "this task token was not signed by this server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class TokenSigner:
         if token.expires <= self.clock():
             raise ExpiredToken(f"the task token of {token.task} has expired")
         if token.owner != owner or queue not in ("", token.queue) or job not in ("", token.job):
-            raise ForeignToken("this task token is about another job")
+            raise ForeignToken("this task token belongs to another job")
         return token
 
 

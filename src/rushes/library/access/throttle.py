@@ -64,7 +64,7 @@ class Throttle:
             free = 1 if self._at(of_name).count >= ATTACKED else FREE
             wait = max(self._wait(of_address, FREE), self._wait(of_both, free))
         if wait > 0:
-            raise TooManyTries("too many wrong tries", wait)
+            raise TooManyTries("too many failed attempts", wait)
 
     def count(self, address: str, name: str = "") -> None:
         """Another wrong try."""

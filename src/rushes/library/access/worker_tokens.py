@@ -40,13 +40,15 @@ class WorkerTokens:
             Refused: the name will not do, or there is one of that name.
         """
         if not _NAME.match(name):
-            raise Refused("a name has 1 to 40 characters: a-z, 0-9, dash", "For example: render-1")
+            raise Refused("a name must have 1 to 40 characters: a-z, 0-9, dash", "For example: render-1")
         secret = secrets.token_urlsafe(32)
         doc = {"sha256": _hash(secret), "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")}
         try:
             self._home.records.put(KIND, self._home.owner, name, doc, expected=0)
         except Conflict as e:
-            raise Refused(f"there is a worker token {name!r}", f"Revoke it first: rushes tokens revoke {name}") from e
+            raise Refused(
+                f"the worker token {name!r} already exists", f"Revoke it first: rushes tokens revoke {name}"
+            ) from e
         return f"{name}.{secret}"
 
     def all(self) -> list[WorkerToken]:

@@ -61,17 +61,17 @@ class Films:
 
     def _open(self, path: str) -> int:
         if not Path(path).is_absolute() or not is_below(path, self._roots):
-            raise NotAllowed("only films below the configured sources can be asked about", "Set RUSHES_SOURCES.")
+            raise NotAllowed("only videos below the configured sources can be used", "Set RUSHES_SOURCES.")
         try:
             film = os.open(os.path.realpath(path), READ)
         except OSError as e:
             raise NotFound(f"{Path(path).name} cannot be opened: {e.strerror}", "Check video_path.") from e
         if not stat.S_ISREG(os.fstat(film).st_mode):
             os.close(film)
-            raise NotFound(f"{Path(path).name} is no file", "Check video_path.")
+            raise NotFound(f"{Path(path).name} is not a file", "Check video_path.")
         if not is_below(str(Path(f"/proc/self/fd/{film}").readlink()), self._roots):
             os.close(film)
-            raise NotAllowed("the film has been moved")
+            raise NotAllowed("the video has been moved")
         return film
 
 
@@ -88,7 +88,7 @@ class _Turn:
             try:
                 ask, given = channel.receive(line, self._check)
             except (EOFError, OSError, ValueError) as e:
-                raise InferenceFailed(f"the process that read the film ended with {_exit_code(process)}") from e
+                raise InferenceFailed(f"the process that read the video ended with {_exit_code(process)}") from e
             self._reply(line, ask, given)
         return self._found
 
@@ -113,7 +113,7 @@ class _Turn:
                 case "failed", None:
                     raise_failure(ask["failure"])
                 case _:
-                    raise Refused("the process asked for something that it does not have")
+                    raise Refused("the process requested something that does not exist")
             with contextlib.suppress(OSError):
                 channel.send(line, reply, passed)
         finally:
@@ -132,7 +132,7 @@ def within_memory(check: Check, pid: int, most: int) -> Check:
         if time.monotonic() >= look_after:
             look_after = time.monotonic() + LOOK_SECONDS
             if tree_memory(pid) > most:
-                raise SlotTooBig("the film takes more memory than slot_memory_mb allows")
+                raise SlotTooBig("the video takes more memory than slot_memory_mb allows")
 
     return check_both
 

@@ -16,7 +16,7 @@ class Busy(Refused):
     """The queue is full."""
 
     retry_after = 1
-    hint = "Ask again after a second, or ask another service."
+    hint = "Retry after a second, or use another service."
 
 
 class Cancelled(Drained):
@@ -28,7 +28,7 @@ class Cancelled(Drained):
 class OutOfTime(InferenceFailed):
     """The question takes longer than it may; this is no fault of a model."""
 
-    hint = "Raise inference_seconds, or ask about a shorter film."
+    hint = "Raise inference_seconds, or send a shorter video."
 
 
 def within(check: Check, seconds: float) -> Check:
@@ -38,7 +38,7 @@ def within(check: Check, seconds: float) -> Check:
     def check_both() -> None:
         check()
         if time.monotonic() > until:
-            raise OutOfTime("the film takes longer than inference_seconds allows")
+            raise OutOfTime("the video takes longer than inference_seconds allows")
 
     return check_both
 
@@ -60,7 +60,7 @@ class Queue:
         with self._lock:
             if self.inside >= self.bound:
                 self.refused += 1
-                raise Busy(f"{self.bound} callers are waiting or being answered")
+                raise Busy(f"{self.bound} requests are already waiting or running")
             self.inside += 1
         try:
             yield

@@ -99,7 +99,9 @@ class InferenceService:
             ids.remove(TESSERACT)
             own = [*own, ("text", TESSERACT)]
         if unknown := ", ".join(id for id in ids if id not in self._store.known):
-            raise Refused(f"ml_models names unknown models: {unknown}", f"Known are: {', '.join(self._store.known)}.")
+            raise Refused(
+                f"ml_models names unknown models: {unknown}", f"Known models: {', '.join(self._store.known)}."
+            )
         for capability, model in (*known, *(one for one in own if one[1] not in self._store.known)):
             self._try(capability, model)
         log.info("models loaded: %d", len(self._loaded))
@@ -174,8 +176,8 @@ class InferenceService:
         if found and found.capability == capability:
             return found.name
         if "@" in model and (other := self._names.get(model.partition("@")[0])):
-            raise OtherModel(f"{model} was asked for, and {other.name} is loaded")
-        raise Refused(f"no model {model or capability!r} is loaded", f"Loaded are: {', '.join(loaded) or 'none'}.")
+            raise OtherModel(f"{model} was requested, but {other.name} is loaded")
+        raise Refused(f"no model {model or capability!r} is loaded", f"Loaded models: {', '.join(loaded) or 'none'}.")
 
     def _try(self, capability: str, model: str) -> None:
         subject, run = trial_call(self.engine, capability, model)
@@ -187,7 +189,7 @@ class InferenceService:
             raise ModelMissing(f"the model {model} fails on {subject}: {e}", "See the log.") from e
         self._loaded.append(model)
         self._names |= self._named(capability, model)
-        log.info("the model %s answers", model)
+        log.info("the model %s is ready", model)
 
     def _named(self, capability: str, model: str) -> Mapping[str, LoadedModel]:
         """How callers may name a model: as we do, by its folder, and with the hash that is part of result keys."""

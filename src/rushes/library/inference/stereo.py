@@ -54,7 +54,7 @@ class StereoFilms:
             if source.startswith(BUCKETS):
                 fetch(self._settings, source, film, self._settings.upload_gb << 30, in_time)
             elif not (film := Path(os.path.realpath(source))).is_file():
-                raise NotFound(f"there is nothing at {source}", "Check the address.")
+                raise NotFound(f"there is no file at {source}", "Check the address.")
             place = target if target.startswith(BUCKETS) else _new_place(target)
             self._run(Path(name), film, made, mode, in_time)
             self._put(made, place)
@@ -83,7 +83,7 @@ class StereoFilms:
         if process.returncode:
             told = (folder / "log").read_text("utf-8", "replace").strip()[-300:]
             kind = BadMedia if process.returncode == _FATAL else InferenceFailed
-            raise kind(f"no 3D film was made: {told}")
+            raise kind(f"no 3D video was made: {told}")
 
     def _environment(self) -> Mapping[str, str]:
         """The stores are those of its own home, whatever is set here or in the user's file."""
@@ -113,4 +113,4 @@ def _new_place(target: str) -> str:
 
 
 def _taken(target: str) -> Refused:
-    return Refused(f"there is something at {target} already", "Name another address, or delete it.")
+    return Refused(f"{target} already exists", "Choose another address, or delete it.")

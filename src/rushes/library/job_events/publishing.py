@@ -49,7 +49,7 @@ class EventPublisher:
     def _publish(self, token: str, events: Iterable[WorkEvent]) -> int:
         read, told = self._queues.held(token), list(islice(events, MOST_EVENTS + 1))
         if len(told) > MOST_EVENTS:
-            raise Refused(f"a message has at most {MOST_EVENTS} events", "Send them in several messages.")
+            raise Refused(f"a message can have at most {MOST_EVENTS} events", "Send them in several messages.")
         found = {event.sequence: event.to_line(self._clock) for event in told}
         if len(found) < len(told):
             raise Refused("two events of a message have the same number", "Number them one by one, from 0 or 1.")

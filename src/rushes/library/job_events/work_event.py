@@ -42,7 +42,7 @@ class WorkEvent:
             Refused: a number or its data is out of range.
         """
         if not 0 <= self.sequence < 2**53 or len(self.data) > DATA_BYTES:
-            raise Refused(f"an event has a number from 0 on and at most {DATA_BYTES} bytes")
+            raise Refused(f"an event needs a number from 0 on, and at most {DATA_BYTES} bytes")
         at = self.timestamp or int(clock() * 1000)
         return json.dumps([at, self.type.value, base64.b64encode(self.data).decode("ascii")])
 

@@ -107,7 +107,7 @@ def _protection(home: Home) -> Check | None:
     try:
         off = home.stores.unprotected()
     except NotAllowed:
-        return Check("protection", ok=True, detail="unknown: this role may not ask")
+        return Check("protection", ok=True, detail="unknown: this role lacks the permission")
     if off is None:
         return None
     if off:
@@ -155,8 +155,8 @@ def _uploads(home: Home) -> Check | None:
     try:
         out = bucket.shut_out(origins)
     except NotAllowed:
-        return Check("uploads", ok=True, detail="unknown: this role may not ask")
-    detail = f"the bucket shuts out {', '.join(out)} (CORS)" if out else f"the bucket lets in {', '.join(origins)}"
+        return Check("uploads", ok=True, detail="unknown: this role lacks the permission")
+    detail = f"the bucket does not allow {', '.join(out)} (CORS)" if out else f"the bucket allows {', '.join(origins)}"
     return Check("uploads", not out, detail, "rushes doctor --fix" if out else "")
 
 

@@ -73,7 +73,7 @@ class RemoteFiles:
         lease = self._leases.held(token)
         owner = _named(lease)[0]
         if not self._attempt(lease).may_read(sha256):
-            raise NeverWorks(f"blob {sha256[:12]!r} is none of this task's")
+            raise NeverWorks(f"blob {sha256[:12]!r} does not belong to this task")
         found = self._home.blobs.stat(owner, sha256)
         if found is None:
             raise DamagedBlob(f"blob {sha256[:12]} is missing")
@@ -107,18 +107,18 @@ class RemoteFiles:
 
         Raises:
             NoRoom: the disk is full.
-            NeverWorks: other bytes came than were announced, or too many.
+            NeverWorks: the data does not match the announced hash, or too many.
         """
         lease, blobs, s = self._leases.held(token), self._home.blobs, self._home.settings
         if not 0 <= size <= s.slot_file_gb << 30:
-            raise NeverWorks(f"a file has at most {s.slot_file_gb} GB")
+            raise NeverWorks(f"a file can have at most {s.slot_file_gb} GB")
         free = free_bytes(blobs)
         if free is not None and free - size < s.reserve_mb << 20:
             raise NoRoom("the disk of the server is nearly full")
         with scratch(self._home.scratch) as folder:
             path = folder / "incoming"
             if _received(path, parts, size) != sha256:
-                raise NeverWorks("other bytes came than were announced")
+                raise NeverWorks("the data does not match the announced hash")
             self._leases.held(token)  # a lease may be lost while a large file comes
             blobs.put(_named(lease)[0], path)
 
@@ -172,7 +172,7 @@ def _named(lease: Lease) -> tuple[str, list[str], list[str]]:
 
 def _one_of(key: str, keys: list[str]) -> str:
     if key not in keys:
-        raise NeverWorks(f"result {key[:80]!r} is none of this task's")
+        raise NeverWorks(f"result {key[:80]!r} does not belong to this task")
     return key
 
 
@@ -193,7 +193,7 @@ def _received(path: Path, parts: Iterable[bytes], size: int) -> str:
         for part in parts:
             came += len(part)
             if came > size:
-                raise NeverWorks("more bytes came than were announced")
+                raise NeverWorks("more data arrived than was announced")
             digest.update(part)
             file.write(part)
     return digest.hexdigest() if came == size else ""

@@ -153,7 +153,7 @@ class RemoteLeases:
         read = self.read(token)
         rows = self.home.ledger.tasks(ids=[read.task]).rows
         if not rows or (rows[0].state, rows[0].fence, rows[0].worker) != (TaskState.LEASED, read.fence, read.receipt):
-            raise StaleToken(f"the lease of {read.task} at attempt {read.fence} is over")
+            raise StaleToken(f"the lease of {read.task} at attempt {read.fence} has ended")
         return lease_of(rows[0])
 
     def results_of(self, lease: Lease) -> tuple[Result, ...]:

@@ -144,7 +144,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
         full = _full_name(film, path)
         log.warning("%s already belongs to %s: writing %s instead", path.name, record.doc["film"], full.name)
         return (
-            _write(home, owner, film, full, data) if full != path else WrittenFile(path, "it belongs to another film")
+            _write(home, owner, film, full, data) if full != path else WrittenFile(path, "it belongs to another video")
         )
     ours = {*(record.doc["sha256"] if record else ()), hashlib.sha256(data).hexdigest()}
     doc = {"path": clean_text(str(path)), "film": clean_text(film.name), "sha256": sorted(ours)}

@@ -58,8 +58,8 @@ def burn_in(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path
     coded = ("-vf", drawn, "-c:v", "libx264", *options, "-c:a", "copy", *times)
     said = _ffmpeg(scratch, *_FILM, _seen_from(scratch, film), *coded, *_BITEXACT, _seen_from(scratch, out))
     if lacks := sorted({chr(int(number, 16)) for number in _MISSING_GLYPH.findall(said)}):
-        hint = "Ask for them as a track: players have fonts for every script."
-        raise NeverWorks(f"the shipped font cannot draw {' '.join(lacks[:20])}", hint)
+        hint = "Add them as a track: players have fonts for every script."
+        raise NeverWorks(f"the bundled font has no glyphs for {' '.join(lacks[:20])}", hint)
 
 
 def _seen_from(folder: Path, file: Path) -> str:

@@ -40,7 +40,7 @@ class CutMetrics:
         """The inverse of to_bytes. Raises ValueError on anything else."""
         magic, count, few = _HEAD.unpack_from(data)
         if magic != _MAGIC:
-            raise ValueError("these are no cut metrics")
+            raise ValueError("these are not cut metrics")
         at = _HEAD.size
         parts = []
         thumbnails = ("u1", (few, PIXELS))

@@ -37,7 +37,7 @@ class SelectionIn(BaseModel):
         """
         named = "pinned" if self.run_id else "profile" if self.model_profile else "latest"
         if (self.run_id and self.model_profile) or self.policy not in ("", named):
-            hint = "latest alone, pinned with run_id, or profile with model_profile."
+            hint = "Use latest alone, pinned with run_id, or profile with model_profile."
             raise Refused(f"the policy is {self.policy or named}, but the request says otherwise", hint)
         return self.run_id, self.model_profile
 

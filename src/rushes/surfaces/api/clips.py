@@ -17,7 +17,7 @@ Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
 class ClipIn(BaseModel):
-    """From and to in seconds of film time; from the proxy or the original; what is said beside or in the picture."""
+    """From and to in seconds of video time; from the proxy or the original; what is said beside or in the picture."""
 
     video_id: Name
     t_start: Seconds

@@ -53,7 +53,7 @@ class FailureFilterIn(BaseModel):
     """Dead letters of a class of errors, or all (""): among so many of them, from a place on."""
 
     kind: Name = ""
-    cursor: str = Field(default="", max_length=1000, description="where to go on: `cursor` of the answer before")
+    cursor: str = Field(default="", max_length=1000, description="`cursor` of the previous page")
     limit: int = Field(default=500, ge=1, le=500)
 
     def act(self, request: Request, act: Callable[[FailureFilter, str, int], LedgerPage[str]]) -> ActionPageOut:

@@ -47,7 +47,7 @@ def get_file(request: Request, library: LibraryDep, name: Annotated[str, Path(ma
 def get_frame(
     request: Request, library: LibraryDep, video_id: Id, ms: Annotated[int, Path(ge=0, le=2**40)]
 ) -> Response:
-    """The picture at a moment (milliseconds of film time); the poster where no frame is kept."""
+    """The picture at a moment (milliseconds of video time); the poster where no frame is kept."""
     video = library.videos.get(video_id)
     try:
         jpeg = library.videos.frame(video, ms * 1000)

@@ -31,7 +31,7 @@ def server_figures(state: Any) -> list[Family]:
         told += [*_fleet(state.fleet_watch.figures()), *_conversions(state.fleet_watch)]
         room = library.free_bytes()
         if room is not None:
-            told.append(_gauge("rushes_free_bytes", "room on the disk that holds the results", room))
+            told.append(_gauge("rushes_free_bytes", "free space on the disk that holds the results", room))
     return told
 
 
@@ -41,14 +41,14 @@ def _gauge(name: str, help: str, value: float) -> Family:
 
 def _up(library: Library) -> Family:
     said = {labels(part=part): int(word == "ok") for part, word in library.maintenance.health().items()}
-    return Family("rushes_up", "gauge", "whether a part answers as it should", said)
+    return Family("rushes_up", "gauge", "whether a part of the system works", said)
 
 
 def _fleet(figures: FleetFigures) -> Iterator[Family]:
     yield from _work(figures)
     alive = [w for w in figures.workers if w.alive]
     states = {labels(state="alive"): len(alive), labels(state="gone"): len(figures.workers) - len(alive)}
-    yield Family("rushes_workers", "gauge", "workers, by whether their lease holds", states)
+    yield Family("rushes_workers", "gauge", "workers, by whether their lease is valid", states)
     takers = {labels(lane=lane): n for lane, n in figures.takers.items()}
     yield Family("rushes_lane_workers", "gauge", "live workers that take tasks of a lane", takers)
     yield _gauge("rushes_slots", "slots of all live workers", sum(w.incarnation.slots for w in alive))
@@ -61,13 +61,13 @@ def _work(figures: FleetFigures) -> Iterator[Family]:
     age = "seconds since the oldest ready task was planned"
     yield Family("rushes_ready_task_age_seconds", "gauge", age, ages)
     leased = {labels(stage=stage): n for stage, n in sorted(figures.leased.items())}
-    yield Family("rushes_tasks_leased", "gauge", "tasks at work", leased)
+    yield Family("rushes_tasks_leased", "gauge", "running tasks", leased)
     dead = {labels(kind=kind): n for kind, n in sorted(figures.dead.items())}
-    told = f"tasks that gave up and were not dismissed, up to {MOST_DEAD}"
+    told = f"failed tasks that were not dismissed, up to {MOST_DEAD}"
     yield Family("rushes_dead_letters", "gauge", told, dead)
     jobs = {labels(state=state): n for state, n in figures.jobs.items()}
-    yield Family("rushes_jobs", "gauge", f"jobs that are not over or failed, up to {MOST_JOBS} of a state", jobs)
-    what = f"tasks of jobs that are being worked on (of {MOST_JOBS} jobs)"
+    yield Family("rushes_jobs", "gauge", f"unfinished and failed jobs, up to {MOST_JOBS} of a state", jobs)
+    what = f"tasks of unfinished jobs (of {MOST_JOBS} jobs)"
     yield _gauge("rushes_chunks_done", f"finished {what}", figures.done)
     yield _gauge("rushes_chunks_total", f"all {what}", figures.total)
 

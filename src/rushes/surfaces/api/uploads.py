@@ -123,11 +123,11 @@ def keep_received(library: LibraryDep, upload_id: Id, checksum: Sum = "") -> Res
     uploads = library.uploads
     upload, wanted = uploads.get(upload_id), _sum(checksum)
     if wanted is None or upload.multipart:
-        raise Refused("a checksum is needed", "For example: Upload-Checksum: sha256 47DEQpj8HBSa...")
+        raise Refused("a checksum is required", "For example: Upload-Checksum: sha256 47DEQpj8HBSa...")
     kept = uploads.keep_received(upload, *wanted)
     if kept is None:
         said = {"Upload-Offset": str(uploads.get(upload_id).offset)}
-        return problem(WRONG_SUM, "what came does not have that checksum", "Send it again.", "WrongChecksum", said)
+        return problem(WRONG_SUM, "the data does not match its checksum", "Send it again.", "WrongChecksum", said)
     return _tus(204, **_where(kept))
 
 
@@ -152,13 +152,13 @@ async def continue_upload(
     async with _writing(uploads, upload) as part:
         if part.offset != offset:
             said = {"Upload-Offset": str(part.offset)}
-            return problem(409, f"it stands at {part.offset}", "Go on from there.", "WrongOffset", said)
+            return problem(409, f"the upload is at offset {part.offset}", "Continue from there.", "WrongOffset", said)
         try:
             fits = await _receive(request, part, wanted)
         except ClientDisconnect:
             return _tus(400)  # nobody reads it: the line was cut, and the next HEAD tells how much came
         if not fits:
-            return problem(WRONG_SUM, "the part does not have that checksum", "Send it again.", "WrongChecksum")
+            return problem(WRONG_SUM, "the part does not match its checksum", "Send it again.", "WrongChecksum")
         if request.method == "PUT":
             await run_sync(part.end)
         done = await run_sync(part.finish)

@@ -63,7 +63,7 @@ class AccessPolicy:
             )
         if not self.insecure and not self.proxies:
             raise NotAllowed(
-                f"{self.bound} is reachable from other machines, but plain HTTP lets others read passwords and films",
+                f"{self.bound} is reachable from other machines, but plain HTTP lets others read passwords and videos",
                 'Put a proxy with TLS in front and declare its address (proxy = "10.0.0.5" in rushes.toml), or accept '
                 "it in a network that you trust: rushes serve --insecure.",
             )
@@ -78,10 +78,12 @@ class AccessPolicy:
         if not is_our_host(headers.get("host", ""), self.bound, self.settings.hosts):
             return wrong_host()
         if scope["method"] not in SAFE and not self._is_our_page(headers):
-            return problem(403, "another site's page sent this", "Open rushes itself in the browser.", "CrossSite")
+            return problem(
+                403, "the request came from another site", "Open rushes directly in the browser.", "CrossSite"
+            )
         length = headers.get("content-length", "0")
         if not path.startswith(UPLOADS) and length.isdigit() and int(length[:20]) > BODY_BYTES:
-            return problem(413, f"more than {BODY_BYTES} bytes", "Send films by /api/v1/uploads.", "TooLarge")
+            return problem(413, f"more than {BODY_BYTES} bytes", "Upload videos with /api/v1/uploads.", "TooLarge")
         if path in HEALTH:  # a probe asks nothing of the store here, which may be away
             return None
         is_open = self._open_for(path)
@@ -109,13 +111,11 @@ class AccessPolicy:
                 403,
                 "a proxy is in front of a server that is open to everyone on this machine",
                 'Create an account (rushes users add NAME), or declare the proxy (proxy = "ADDRESS" in rushes.toml) '
-                "if it decides itself who may come in.",
+                "if it authenticates users itself.",
                 "OpenBehindProxy",
             )
         if not self.insecure and not client.proxied and not is_loopback(self.bound) and not is_loopback(client.peer):
-            return problem(
-                403, "this connection is not encrypted", "Come through the proxy with TLS: https://...", "PlainHttp"
-            )
+            return problem(403, "this connection is not encrypted", "Use the TLS proxy: https://...", "PlainHttp")
         return None
 
     def _unauthorized(self, scope: Scope, headers: Headers) -> Response:
@@ -164,7 +164,7 @@ def is_our_host(host: str, bound: str, more: str) -> bool:
 
 def wrong_host() -> Response:
     """The answer to who calls this server by a name that is not its own."""
-    return problem(421, "this server is not called that", "Add the name to hosts in rushes.toml.", "WrongHost")
+    return problem(421, "unknown host name", "Add the name to hosts in rushes.toml.", "WrongHost")
 
 
 def _listed(text: str) -> set[str]:

@@ -62,7 +62,7 @@ def limited(receive: Receive, *, upload: bool) -> Receive:
         except TimeoutError as e:
             if upload:
                 return {"type": "http.disconnect"}
-            raise HTTPException(408, "the rest of the request did not come in time") from e
+            raise HTTPException(408, "the rest of the request did not arrive in time") from e
         got += len(message.get("body", b""))
         whole = not message.get("more_body", False)
         if got > BODY_BYTES and not upload:

@@ -31,7 +31,7 @@ ANSWER = {"description": "Not possible", "content": {TYPE: {"schema": {"$ref": "
 TOKEN: dict[str, Any] = {
     "type": "http",
     "scheme": "bearer",
-    "description": "RUSHES_TOKEN; where the door is open, none is needed",
+    "description": "RUSHES_TOKEN; not needed where access is open",
 }
 
 

@@ -45,7 +45,7 @@ HINTS = {
     "clip": "Request one: POST /api/v1/clips",
     "path": "List them: GET /api/v1/paths",
 }  # what is not found -> where such things are listed
-TITLES = {202: "Accepted", 400: "Not possible as asked", 401: "Authentication required", 403: "Not allowed",
+TITLES = {202: "Accepted", 400: "Request refused", 401: "Authentication required", 403: "Not allowed",
           404: "Not found", 405: "No method", 408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type",
           421: "Wrong host", 422: "Not clear", 423: "In use", 429: "Too many", 500: "A bug",
           503: "Try again"}  # fmt: skip
@@ -111,7 +111,7 @@ async def _invalid(_request: Request, error: Exception, status: int) -> JSONResp
     assert isinstance(error, RequestValidationError)
     told = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
     faults = [{"at": clean_text(at), "message": clean_text(message)} for at, message in told]
-    return problem(status, "the request is not what this expects", "See /openapi.json.", "Invalid", errors=faults[:20])
+    return problem(status, "the request is invalid", "See /openapi.json.", "Invalid", errors=faults[:20])
 
 
 async def _plain(_request: Request, error: Exception) -> JSONResponse:
@@ -121,4 +121,4 @@ async def _plain(_request: Request, error: Exception) -> JSONResponse:
 
 async def _bug(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s: %s", request.method, request.url.path, error, exc_info=error)
-    return problem(500, "something went wrong inside rushes", RushesError.hint, "Bug")
+    return problem(500, "internal error in rushes", RushesError.hint, "Bug")

@@ -174,8 +174,8 @@ def of_video(video: Video) -> VideoShape:
 
 T = TypeVar("T")
 
-Limit = Annotated[int, Query(ge=1, le=500, description="how many rows at most")]
-Cursor = Annotated[str, Query(max_length=1000, description="where to go on: `cursor` of the page before")]
+Limit = Annotated[int, Query(ge=1, le=500, description="maximum number of rows")]
+Cursor = Annotated[str, Query(max_length=1000, description="`cursor` of the previous page")]
 
 
 class Page(BaseModel, Generic[T]):

@@ -42,10 +42,10 @@ READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 DELETES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
-Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,200}$", description="an id that another tool answered")]
-Cursor = Annotated[str, Field(max_length=1000, description="`cursor` of the page before; leave it out to begin")]
-Limit = Annotated[int, Field(ge=1, le=100, description="how many at most")]
-Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False, description="seconds of film time")]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,200}$", description="an id that another tool returned")]
+Cursor = Annotated[str, Field(max_length=1000, description="`cursor` of the previous page; leave it out for the first")]
+Limit = Annotated[int, Field(ge=1, le=100, description="maximum number of results")]
+Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False, description="seconds of video time")]
 Place = Annotated[str, Field(max_length=2000, pattern=r"^(/|(s3|gs|az)://)[^\x00]*$")]
 Name = Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 

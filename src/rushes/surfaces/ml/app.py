@@ -137,8 +137,8 @@ class AccessMiddleware:
         if self._named and not is_our_host(headers.get("host", ""), self._bound, self._hosts):
             return wrong_host()
         if headers.get("sec-fetch-site", "none") not in SAME_SITE:
-            return problem(403, "pages of other sites may not ask")
+            return problem(403, "requests from other sites are refused")
         given = headers.get("authorization", "").removeprefix("Bearer ").encode()
         if self._token and path not in OPEN and not secrets.compare_digest(given, self._token):
-            return problem(401, "this service needs its token", "Set inference_token (RUSHES_INFERENCE_TOKEN).")
+            return problem(401, "a token is required", "Set inference_token (RUSHES_INFERENCE_TOKEN).")
         return None

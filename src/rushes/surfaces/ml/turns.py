@@ -43,16 +43,16 @@ class Turns:
                     if len(data) > most:
                         raise OverLimit(f"more than {most} bytes")
         except TimeoutError as e:
-            raise HTTPException(408, "the rest of the request did not come in time") from e
+            raise HTTPException(408, "the rest of the request did not arrive in time") from e
         return bytes(data)
 
     async def take(self, request: Request, work: Callable[[Check], Found]) -> Found:
-        """Do work in a thread; `work` is given a check that raises once the caller has hung up."""
+        """Do work in a thread; `work` is given a check that raises once the client disconnected."""
         cancelled = threading.Event()
 
         def check() -> None:
             if cancelled.is_set():
-                raise Cancelled("the caller has hung up")
+                raise Cancelled("the client disconnected")
 
         running: asyncio.Future[Found] = asyncio.get_running_loop().run_in_executor(self._pool, work, check)
         gone = asyncio.create_task(_hung_up(request))

@@ -117,4 +117,4 @@ def _iso(millis: int) -> str:
     try:
         return utc_millis(datetime.fromtimestamp(millis / 1000, UTC)) if millis > 0 else ""
     except (ValueError, OverflowError, OSError) as e:
-        raise Refused(f"{millis} is no time in milliseconds since 1970") from e
+        raise Refused(f"{millis} is not a time in milliseconds since 1970") from e

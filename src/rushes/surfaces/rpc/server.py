@@ -141,7 +141,7 @@ def _refuse(context: grpc.ServicerContext, error: Exception) -> None:
     if status is grpc.StatusCode.INTERNAL:
         log.error("%s", error, exc_info=error)
     if not isinstance(error, RushesError):
-        context.abort(status, "a fault of the server; its log says more")
+        context.abort(status, "internal error; see the log of the server")
         return
     context.set_trailing_metadata((("rushes-code", type(error).__name__),))
     context.abort(status, f"{error}. {error.advice}")

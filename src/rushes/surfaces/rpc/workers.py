@@ -37,7 +37,7 @@ class WorkersApi:
         """Enter, or keep a row."""
         worker = unpack(Incarnation, request.worker)
         if max(map(len, (worker.host, worker.boot, worker.pid_start, worker.machine, worker.version))) > TEXT:
-            raise Refused("this worker says too much of itself")
+            raise Refused("the description of this worker is too long")
         held = [(one.task_token, one.progress) for one in request.held]
         statuses, renewed = self._leases.renew(self._name(context), worker, held, request.note)
         return pb.RenewResponse(statuses=statuses, drain=renewed.drain, gone=renewed.gone)
@@ -116,7 +116,7 @@ class WorkersApi:
         """A block of the film."""
         self._name(context)
         if request.block < 0:
-            raise Refused("blocks are numbered from 0 on")
+            raise Refused("block numbers start at 0")
         return _chunks(self._files.film_block(request.task_token, request.block))
 
     def write_blob(self, requests: Iterator[pb.WriteBlobRequest], context: Any) -> pb.WriteBlobResponse:

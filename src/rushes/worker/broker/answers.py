@@ -17,7 +17,7 @@ def parse_answer(data: bytes, told: Collection[str] = ()) -> JSON:
     `told` are the kinds of failures that its worker has answered with.
 
     Raises:
-        ValueError, TypeError, KeyError, OverflowError: a slot may not say this.
+        ValueError, TypeError, KeyError, OverflowError: invalid message from a slot.
     """
     said = json.loads(data)
     match said["type"]:
@@ -30,7 +30,7 @@ def parse_answer(data: bytes, told: Collection[str] = ()) -> JSON:
             return {"type": "finished", "seconds": took, "replace": said.get("replace") is True}
         case "failed":
             return believed_failure(said, told)
-    raise ValueError("a slot may not say this")
+    raise ValueError("invalid message from a slot")
 
 
 def _within(number: float, most: float) -> float:

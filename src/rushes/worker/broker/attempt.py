@@ -112,7 +112,7 @@ class Attempt:
     def local(self, owner: str, sha256: str) -> Path:
         """The same as a local file."""
         if sha256 not in self._sizes:
-            raise NeverWorks(f"blob {sha256[:12]!r} is none of this task's")
+            raise NeverWorks(f"blob {sha256[:12]!r} does not belong to this task")
         return self._deps.blobs.local(self._checked(owner), sha256)
 
     def check_manifest(self, manifest: Manifest, is_stored: Callable[[Artifact], bool]) -> None:
@@ -122,12 +122,12 @@ class Attempt:
             NeverWorks: it is not that of one of its results, or names what is not this task's.
         """
         if self._keys.get(manifest.output) != manifest.key:
-            raise NeverWorks(f"{manifest.key[:80]!r} is none of this task's results")
+            raise NeverWorks(f"{manifest.key[:80]!r} is not a result of this task")
         self._sizes.update((a.sha256, a.size) for a in manifest.artifacts if is_stored(a))
         for artifact in manifest.artifacts:
             self._artifact(artifact)
         if self._facts(dict(manifest.facts)) != manifest.facts:
-            raise NeverWorks("this is not where the original is")
+            raise NeverWorks("this is not the location of the original")
 
     def may_read(self, sha256: str) -> bool:
         """Whether a blob is one of its inputs, once they are read, or one that it made."""
@@ -190,7 +190,7 @@ class Attempt:
 
     def _checked(self, owner: str) -> str:
         if owner != self._owner:
-            raise NeverWorks("these are the blobs of another owner")
+            raise NeverWorks("these blobs belong to another owner")
         return owner
 
     def _commit(self, output: str, saved: JSON) -> Result:
@@ -203,12 +203,12 @@ class Attempt:
             return result_of(manifest, hashlib.sha256(data).hexdigest())
         first = self._deps.adopt(self._owner, key)
         if first is None:
-            raise DamagedBlob(f"the manifest of {key} was damaged; making it again")
+            raise DamagedBlob(f"the manifest of {key} was damaged and is recreated")
         return first
 
     def _artifact(self, named: Artifact) -> Artifact:
         if self._sizes.get(named.sha256) != named.size:
-            raise NeverWorks(f"{named.name} is none of this task's blobs", "Fix the stage.")
+            raise NeverWorks(f"{named.name} is not a blob of this task", "Fix the stage.")
         if named.publish is not None and not self._may_publish(named.publish):
             hint = "Published names look like folder/VIDEO/name."
             raise NeverWorks(f"{named.publish[:80]!r} is not a name of this video", hint)

@@ -71,7 +71,7 @@ def _known(kind: str) -> type[RushesError] | None:
 
 def _text(said: object) -> str:
     if not isinstance(said, str):
-        raise TypeError("a failure is told in words")
+        raise TypeError("every text of a failure must be a string")
     return redact(clean_text(said[: 2 * _TEXT]))[:_TEXT]  # so that no secret is cut in two before it is found
 
 

@@ -30,7 +30,7 @@ class Inference:
             AnswerPending: the engine answers later.
         """
         if capability not in CAPABILITIES or len(call) > LARGEST:
-            raise NeverWorks("this is no question for an inference service")
+            raise NeverWorks("this is not a request for an inference service")
         if endpoint := self._endpoint_of(lease.stage):
             answer = endpoint.answer(lease.task, lease.fence, capability, call)
             self._answered[call_name(lease.task, capability, call)] = endpoint

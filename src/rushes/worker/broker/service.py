@@ -84,7 +84,7 @@ class BrokerService:
                 attempt.commit(ask["outputs"])
                 self._inference.done(attempt.lease)
                 return {}, None
-        raise NeverWorks("the slot asked for something that its task does not have")
+        raise NeverWorks("the slot requested something that its task does not have")
 
 
 def memory_file(data: bytes) -> int:
@@ -120,4 +120,4 @@ def passed_call(given: int) -> bytes:
             call = opened.read(size + 1)
         if len(call) <= size:
             return call
-    raise NeverWorks("this is no question for an inference service")
+    raise NeverWorks("this is not a request for an inference service")

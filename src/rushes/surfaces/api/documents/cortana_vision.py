@@ -39,7 +39,7 @@ VideoId = Annotated[str, Query(max_length=100)]
 
 
 class ClipIn(BaseModel):
-    """From and to in milliseconds of film time, and how much more is cut on either side."""
+    """From and to in milliseconds of video time, and how much more is cut on either side."""
 
     video_id: Name
     t_start: Milliseconds

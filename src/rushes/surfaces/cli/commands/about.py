@@ -16,7 +16,9 @@ from rushes.surfaces.words import date_time, parse_ago, size
 
 
 @command("doctor", "rushes doctor", "rushes doctor --fix", "rushes doctor --json | jq 'select(.ok == false)'")
-@click.option("--fix", is_flag=True, help="Let the pages of hosts and cors upload to the bucket (CORS).")
+@click.option(
+    "--fix", is_flag=True, help="Let browsers from the origins in hosts and cors upload to the bucket (CORS)."
+)
 def doctor(session: Session, fix: bool) -> int:
     """Check this machine and this home; exit 1 if a check fails."""
     library = open_library(session)
@@ -62,12 +64,12 @@ def audit(session: Session, since: str, limit: int) -> None:
     local = session.out.terminal
     session.table(columns, [[date_time(e.at, local=local), e.who, e.address, e.action, e.target] for e in found])
     if not found:
-        session.remark("nothing happened in that time")
+        session.remark("no entries in that time")
 
 
 @command("ls", "rushes models ls", "rushes models ls --json")
 def ls(session: Session) -> None:
-    """List models, which are here, and where each runs."""
+    """List models, whether they are installed, and where each runs."""
     library = open_library(session, create=True)
     kept, where = library.models.ls(), library.where_models_run()
     session.rows("model", [{**_doc(k), "runs": where.get(k.model.capability, "local")} for k in kept])
@@ -123,9 +125,9 @@ def verify(session: Session) -> int:
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @text_option("--device", "DEVICE", "Only on this one: cpu, cuda or cuda:N.")
 def benchmark(session: Session, names: Sequence[str], device: str) -> None:
-    """Say how long each model takes here.
+    """Measure how long each model takes here.
 
-    Runs the models that are here, all unless named, on each device, on a generated picture or sound.
+    Runs the installed models, all unless named, on each device, on generated images or audio.
     """
     paces = open_library(session, create=True).bench_models(names, device)
     session.document(paces)

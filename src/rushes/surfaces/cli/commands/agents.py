@@ -11,11 +11,11 @@ from rushes.surfaces.cli.session import Session
 @command("mcp", "rushes mcp", "rushes mcp --pages https://films.example.org")
 @click.option("--pages", metavar="URL", help="Address of rushes serve for links. Default: http://127.0.0.1:8000.")
 def mcp(session: Session, pages: str | None) -> int:
-    """Let agents search and look at the library, by the Model Context Protocol.
+    """Let agents search and read the library over the Model Context Protocol.
 
-    An agent's program starts this and speaks with it over stdin and stdout; `rushes serve` answers the same at /mcp.
-    Agents may look, add videos below `sources` (else from this home and your media folders), and have clips cut;
-    deleting needs mcp_scopes = "add,delete". Work is done by workers: rushes worker.
+    The agent starts this command and talks to it over stdin and stdout; `rushes serve` offers the same tools at /mcp.
+    Agents may read, add videos below `sources` (default: this home and your media folders) and request clips; deleting
+    needs mcp_scopes = "add,delete". Workers do the processing: rushes worker.
     Requires: pip install 'rushes[mcp]'
     """
     with needed("mcp"):

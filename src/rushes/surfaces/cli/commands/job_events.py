@@ -32,13 +32,13 @@ LONGEST_PAUSE = 2.0  # of a playback: nobody waits through a night
 @click.argument("job")
 @click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
 @click.option(
-    "--since", default="", metavar="TIME", help="Only from then on: 30m, 24h, 2026-11-18 or 2026-11-18T16:22:40Z."
+    "--since", default="", metavar="TIME", help="Only from this time on: 30m, 24h, 2026-11-18 or 2026-11-18T16:22:40Z."
 )
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only these; may be repeated.")
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the job is finished.")
-@click.option("--output", is_flag=True, help="What its attempts told instead: start, output, end or error.")
+@click.option("--output", is_flag=True, help="Show what its attempts reported: start, output, end or error.")
 @click.option(
-    "--playback", is_flag=True, help=f"At the pace at which it happened; pauses of at most {LONGEST_PAUSE:g} s."
+    "--playback", is_flag=True, help=f"Replay at the original pace, with pauses of at most {LONGEST_PAUSE:g} s."
 )
 def events(
     session: Session,
@@ -131,7 +131,7 @@ def _show_told(session: Session, event: WorkEvent) -> None:
         session.message("output", **told | {"data": base64.b64encode(event.data).decode("ascii"), "text": text})
         return
     if event.before:
-        session.line((f"what was told before number {event.before} is no longer kept", DONE))
+        session.line((f"output before number {event.before} is no longer kept", DONE))
     at = datetime.fromtimestamp(event.timestamp / 1000, UTC).isoformat(timespec="milliseconds")
     when = f"{words.local_time(at):%H:%M:%S}" if session.out.terminal else words.utc(at)
     where = event.task.partition(".")[2]

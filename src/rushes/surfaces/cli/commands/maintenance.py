@@ -52,11 +52,11 @@ def init(session: Session, folder: str, take_over: bool) -> None:
 @command("trust", "rushes trust", "rushes trust /mnt/disk/films/.rushes", "rushes trust /mnt/disk/backup")
 @click.argument("folder", default=".", type=_DIR, metavar="[DIR]")
 def trust(session: Session, folder: str) -> None:
-    """Trust a home or a backup that somebody else made or can change.
+    """Trust a home or a backup that someone else created or can change.
 
-    Its settings then count, also those that name servers and keys: read its rushes.toml first. Homes that you made
-    with rushes init, or name with --home, need no trust unless other users can write to them. The list of what you
-    trust is trusted.json, beside your own rushes.toml.
+    Its settings then apply, including those that name servers and keys: read its rushes.toml first. Homes that you
+    created with rushes init, or name with --home, need no trust unless other users can write to them. The list of
+    trusted homes is trusted.json, next to your own rushes.toml.
     """
     trusted = home_folder.trust(named_home(folder))
     session.document({"trusted": trusted})
@@ -64,16 +64,16 @@ def trust(session: Session, folder: str) -> None:
 
 
 @command("verify", "rushes verify", "rushes verify --repair", "rushes verify --sample 1%", "rushes verify --part 2/8")
-@click.option("--repair", is_flag=True, help="Make damaged results again, and nothing else.")
+@click.option("--repair", is_flag=True, help="Recreate damaged results, and nothing else.")
 @click.option("--sample", type=Share(), default="100%", help="Read only a random share of the results, e.g. 1%.")
 @click.option(
     "--part", type=PartOf(), default="1/1", help="Read one part of several, e.g. 2/8: each on another machine."
 )
-@click.option("--restart", is_flag=True, help="Do not go on with a verification that was cut short.")
+@click.option("--restart", is_flag=True, help="Start over instead of continuing an interrupted verification.")
 def verify(session: Session, repair: bool, sample: float, part: tuple[int, int], restart: bool) -> int:
     """Check every stored file against its hash; exit 1 if one is damaged.
 
-    Cut short, the same command goes on where it was.
+    If interrupted, the same command continues.
     """
     library = open_library(session)
     found = _look(session, library, Selection(sample, *part), restart=restart)
@@ -118,7 +118,7 @@ def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> No
 def gc(session: Session) -> None:
     """Free disk space: intermediate files, expired clips, old events, leftovers of crashes.
 
-    Workers do this by themselves once a day. Cut short, the same command goes on where it was.
+    Workers do this once a day. If interrupted, the same command continues.
     """
     with _live(session) as tell:
         cleared = open_library(session).maintenance.gc(lambda progress: tell(_gc_words(progress)))
@@ -148,12 +148,12 @@ def restore(session: Session, folder: str) -> None:
 
 
 @command("migrate", "rushes migrate --check", "rushes migrate")
-@click.option("--check", is_flag=True, help="Only say what would change; exit 1 if anything would.")
+@click.option("--check", is_flag=True, help="Only print what would change; exit 1 if anything would.")
 def migrate(session: Session, check: bool) -> int:
-    """Upgrade the store in ways that older versions cannot work with.
+    """Apply store upgrades that older versions cannot work with.
 
-    Changes that only add something are made by themselves while older workers go on. This command is for the others:
-    stop older workers and servers first, and make a backup.
+    Compatible upgrades, which only add something, happen automatically while older workers keep running. This command
+    applies the others: stop older workers and servers first, and make a backup.
     """
     changes = open_library(session).maintenance.migrate(check=check)
     session.document({"changes": changes, "done": not check})
@@ -264,7 +264,7 @@ def _verdict(session: Session, found: VerifyReport, *, repaired: bool) -> int:
     counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}
     session.message("summary", **counts, repaired=repaired)
     if found.resumed:
-        session.remark((f"{plural(found.resumed, 'result')} read before it was cut short", DONE))
+        session.remark((f"{plural(found.resumed, 'result')} read before it was interrupted", DONE))
     read = f"{plural(found.results, 'result')}, {plural(found.files, 'file')}, {size(found.size)} read"
     end = "no damage" if not bad else f"{bad} damaged" + (", repaired" if repaired else "")
     session.line(f"{read}: {end}")

@@ -13,7 +13,7 @@ from rushes.surfaces.words import parse_timecode
 @command("ls", "rushes people ls", "rushes people ls --hidden", "rushes people ls --json")
 @click.option("--hidden", is_flag=True, help="Also list hidden people.")
 def ls(session: Session, hidden: bool) -> None:
-    """List the people whose faces were found, named ones first."""
+    """List the people in your videos, named ones first."""
     found = open_library(session).people.all(hidden=hidden)
     session.document({"people": found})
     columns = [Column("person"), Column("name", wide=True), Column("faces", right=True), Column("best seen at")]

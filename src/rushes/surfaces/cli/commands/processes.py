@@ -46,7 +46,7 @@ _GRACE_HELP = "How long running chunks may take to finish after a stop signal."
     "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
 )
 @click.option("--drain-grace", type=click.IntRange(0), metavar="SECONDS", help=_GRACE_HELP)
-@number_option("--metrics", "Port that tells health and figures of this worker over HTTP.", 0, 65535)
+@number_option("--metrics", "Port that serves health and metrics of this worker over HTTP.", 0, 65535)
 @click.option(
     "--metrics-host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address for --metrics."
 )
@@ -64,12 +64,12 @@ def worker(
 ) -> int:
     """Process the jobs that were added, until stopped.
 
-    BUCKET (s3://bucket/prefix) is a home in a bucket: its jobs, and every new video below it. Any number of machines
-    may work on it, and no server is needed.
+    BUCKET (s3://bucket/prefix) is a home in a bucket: the worker takes its jobs, and adds every new video below it. Any
+    number of machines may share it, and no server is needed.
 
-    With --server, ADDRESS is that of `rushes serve --grpc PORT` on another machine: grpcs://host:port, or grpc://
-    without TLS; several are comma separated. The worker needs a worker token (RUSHES_WORKER_TOKEN, made there by
-    rushes tokens worker NAME) and no other credential: it reaches the files of what it works on, and no others.
+    With --server, ADDRESS is the address of `rushes serve --grpc PORT` on another machine: grpcs://host:port, or
+    grpc:// without TLS; several are comma separated. The worker needs only a worker token (RUSHES_WORKER_TOKEN, created
+    there with rushes tokens worker NAME). It can read the files of its own tasks, and no others.
 
     On SIGTERM or Ctrl-C, running chunks may finish within the grace period and the rest is given back, so that another
     worker continues at once; the second signal stops immediately. Any number of workers may share a home.
@@ -153,7 +153,7 @@ def _end(session: Session, view: WorkerView, code: int) -> None:
 @number_option("--port", "Port to listen on.", 0, 65535, 8000)
 @number_option("--workers", "Also start N workers.", 0, default=0)
 @number_option("--slots", "Chunks that each worker processes at the same time.", 1)
-@number_option("--grpc", "Port for jobs in queues of your own over gRPC.", 0, 65535)
+@number_option("--grpc", "Port for jobs in custom queues over gRPC.", 0, 65535)
 @click.option("--setup", is_flag=True, help="Print a link with a code for creating the first account.")
 @click.option("--insecure", is_flag=True, help="Let other machines use plain HTTP, without a TLS proxy.")
 def serve(
@@ -171,7 +171,7 @@ def serve(
     On a loopback address everyone on this machine has full access, until there is an account (rushes users add NAME).
     Any other address needs a token (RUSHES_TOKEN) or an account, and a proxy with TLS whose address is set as `proxy`
     in rushes.toml; --insecure does without. The server processes no videos itself: --workers starts workers as well.
-    With --grpc, programs put jobs into queues of their own (setting `queues`) and take them: see docs/guides/queues.md.
+    With --grpc, programs put jobs into custom queues (setting `queues`) and take them: see docs/guides/queues.md.
     Requires: pip install 'rushes[serve]', and 'rushes[grpc]' for --grpc.
     """
     with needed("serve"):
@@ -228,13 +228,13 @@ def _report_grpc(session: Session, library: Library, address: str) -> None:
 @command("ml", "rushes ml", "rushes ml --host 0.0.0.0 --port 8001 --insecure")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @number_option("--port", "Port to listen on.", 0, 65535, 8001)
-@click.option("--insecure", is_flag=True, help="Let other machines ask without a token.")
+@click.option("--insecure", is_flag=True, help="Accept other machines without a token.")
 def ml(session: Session, host: str, port: int, insecure: bool) -> int:
     """Serve models to workers and to programs over HTTP: the inference service.
 
-    Before it listens it fetches, verifies, loads and tries every model (or those of `ml_models`); it ends if one fails.
-    It has no home and no database. Workers use it with inference = "http://HOST:8001". An address that other machines
-    reach needs RUSHES_INFERENCE_TOKEN, which workers send too; --insecure does without.
+    Before it listens, it downloads, verifies, loads and tests every model (or those in `ml_models`), and exits if one
+    fails. It has no home and no database. Workers use it with inference = "http://HOST:8001". An address that other
+    machines can reach needs RUSHES_INFERENCE_TOKEN, on the workers too; --insecure skips this check.
     Requires: pip install 'rushes[serve]'
     """
     with needed("serve"):
@@ -245,7 +245,9 @@ def ml(session: Session, host: str, port: int, insecure: bool) -> int:
     settings = load().settings
     log_to(level=settings.log_level, process="ml")
     if not (insecure or settings.inference_token or is_loopback(host)):
-        raise NotAllowed(f"everybody who reaches {host} could ask", "Set RUSHES_INFERENCE_TOKEN, or use --insecure.")
+        raise NotAllowed(
+            f"anyone who can reach {host} could use the service", "Set RUSHES_INFERENCE_TOKEN, or use --insecure."
+        )
     port = port or _free_port(host)
     _check_port(host, port)
     service = InferenceService(settings)
@@ -301,8 +303,8 @@ def up(session: Session, folder: str, workers: int, slots: int) -> int:
     """Try a fleet on this machine: servers and workers in one command.
 
     Starts PostgreSQL, Valkey and SeaweedFS (S3) from their packages, on loopback only, and two workers. All data is in
-    DIR (default: ./fleet) and is used again the next time, at the same ports. Whatever ends unexpectedly is started
-    again. Ctrl-C stops everything.
+    DIR (default: ./fleet) and is reused the next time, on the same ports. A process that exits unexpectedly is
+    restarted. Ctrl-C stops everything.
     Requires: pip install 'rushes[up]'
     """
     fleet, signals = Fleet(local_path(folder).absolute(), workers, slots), list[int]()

@@ -16,10 +16,10 @@ _COLUMNS = ("cloud", "backend", "instance type", "avg_duration_sec", "eta_second
 @command("rates", "rushes rates", "rushes rates --markdown >> history.md", "rushes rates --json | jq .metrics")
 @click.option("--markdown", is_flag=True, help="Print the history as a Markdown table.")
 def rates(session: Session, markdown: bool) -> None:
-    """Show how long 3D took on this kind of machine, day by day.
+    """Show how long 3D conversion took on this kind of machine, day by day.
 
-    A segment counts with all its work; eta_seconds_per_mb is what an estimate by file size needs (ETA_SECONDS_PER_MB).
-    With --json also the metrics SegmentConversionDurationSeconds and ConversionSecondsPerMb by the size of segments.
+    The times of a segment include all its work. Use eta_seconds_per_mb for estimates by file size (ETA_SECONDS_PER_MB).
+    --json adds the metrics SegmentConversionDurationSeconds and ConversionSecondsPerMb by the size of segments.
     """
     found = open_library(session).conversions()
     session.document(found)
@@ -34,7 +34,7 @@ def rates(session: Session, markdown: bool) -> None:
 
 def _compared(found: ConversionReport) -> str:
     if not found.history:
-        return "nothing was made in 3D yet. Start with: rushes stereo make PATH"
+        return "no 3D videos yet. Start with: rushes stereo make PATH"
     if found.change is None:
         return "one day so far: nothing to compare it with"
     percent, word = round(100 * abs(found.change - 1)), "more" if found.change > 1 else "less"

@@ -76,7 +76,7 @@ def make(
     out: str | None,
     **words: Any,
 ) -> int:
-    """Make a 3D version of a film.
+    """Make a 3D version of a video.
 
     Sound, chapters and subtitles are kept. Ctrl-C loses nothing: the same command continues where it stopped.
     """
@@ -109,4 +109,4 @@ def _opened(session: Session, depth_model: str) -> Library:
     return options.open_library(session, create=True, over={"--depth-model": ("depth_model", model)})
 
 
-stereo = CliGroup("stereo", "Make a 3D version of a film, or preview it in seconds.", [preview_frames, make])
+stereo = CliGroup("stereo", "Make a 3D version of a video, or preview it in seconds.", [preview_frames, make])

@@ -15,14 +15,14 @@ from rushes.surfaces.words import date_time
 @command("worker", "rushes tokens worker render-1")
 @click.argument("name")
 def worker(session: Session, name: str) -> None:
-    """Make a token for workers without other credentials, and show it once.
+    """Create a token for workers without other credentials, and show it once.
 
-    Such a worker runs `rushes worker --server ADDRESS` with RUSHES_WORKER_TOKEN. It may take any task of footage, and
-    reaches the files of the tasks that it holds, nothing else. Any number of workers may share a token.
+    Such a worker runs `rushes worker --server ADDRESS` with RUSHES_WORKER_TOKEN. It may take any task on videos, and
+    can read the files of its current tasks, nothing else. Any number of workers may share a token.
     """
     home = open_library(session, create=True).home
     token = WorkerTokens(home).create(name)
-    Audit(home).write_here("worker token made", name)
+    Audit(home).write_here("worker token created", name)
     session.document({"name": name, "token": token})
     session.line(token)
 
@@ -41,23 +41,23 @@ def ls(session: Session) -> None:
 @command("revoke", "rushes tokens revoke render-1")
 @click.argument("name")
 def revoke(session: Session, name: str) -> None:
-    """Refuse a worker token from now on.
+    """Revoke a worker token.
 
-    Servers notice within 15 seconds. What its workers hold goes to others when their leases are over.
+    Servers notice within 15 seconds. Tasks that its workers hold go to other workers when the leases expire.
     """
     home = open_library(session).home
     WorkerTokens(home).revoke(name)
     Audit(home).write_here("worker token revoked", name)
     session.document({"name": name, "revoked": True})
-    session.line(f"the worker token {name} is refused from now on")
+    session.line(f"the worker token {name} is revoked")
 
 
 @command("rotate", "rushes tokens rotate")
 def rotate(session: Session) -> None:
     """Sign task tokens with a new key from now on.
 
-    Tokens of the key before are still accepted, those of older keys are not: rotated twice, every token that was handed
-    out before is refused, and its job is done by whoever takes it next.
+    Tokens signed with the previous key stay valid, those of older keys do not. Rotate twice to invalidate every token
+    that was issued before; other workers then take over their jobs.
     """
     key = TokenKeys(open_library(session).home).rotate()
     session.document({"key": key})
@@ -65,5 +65,5 @@ def rotate(session: Session) -> None:
 
 
 tokens = CliGroup(
-    "tokens", "Make and revoke tokens of workers; change the key that signs task tokens.", [worker, ls, revoke, rotate]
+    "tokens", "Create and revoke worker tokens; rotate the key that signs task tokens.", [worker, ls, revoke, rotate]
 )

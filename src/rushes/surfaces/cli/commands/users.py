@@ -34,8 +34,8 @@ def ls(session: Session) -> None:
 def add(session: Session, name: str, admin: bool) -> None:
     """Create an account for the browser.
 
-    The password is asked for, or read from a pipe; it never stands on the command line, where others could read it.
-    From the first account on, everybody has to log in.
+    The command prompts for the password, or reads it from a pipe; it never appears on the command line, where others
+    could read it. As soon as there is an account, everyone has to log in.
     """
     accounts = _accounts(session)
     account = accounts.create(name, _password(session, f"Password for {name}"), admin=admin)
@@ -48,7 +48,7 @@ def add(session: Session, name: str, admin: bool) -> None:
 def password(session: Session, name: str) -> None:
     """Change a password, for example a forgotten one.
 
-    The new one is asked for, or read from a pipe. Every browser of the account is logged out.
+    The command prompts for the new one, or reads it from a pipe. Every browser of the account is logged out.
     """
     accounts = _accounts(session)
     accounts.change_password(name, _password(session, f"New password for {name}"))
@@ -62,7 +62,7 @@ def password(session: Session, name: str) -> None:
 def remove(session: Session, name: str, yes: bool) -> None:
     """Delete an account and log its browsers out; videos and jobs stay.
 
-    After the last one, everyone on this machine has access again when the server is started the next time.
+    Without any account, everyone on this machine has access again after the next start of the server.
     """
     accounts = _accounts(session)
     if not yes:

@@ -21,13 +21,13 @@ PAGE = 20
 COMPLETIONS = 12
 NOTES = {"say": "speech", "text": "text on screen", "object": "an object in the picture",
          "person": "a person in the picture", "place": "where it was filmed", "entity": "a name, number or link",
-         "picture": "~what is seen, where a model for it is configured", "name": "the name of a video",
-         "kind": "shot: shots with what else is asked for; speech, text, object, ...",
+         "picture": "~what is in the picture, if a model for it is configured", "name": "the name of a video",
+         "kind": "shot: shots that match the rest of the query; speech, text, object, ...",
          "in": "only a video or folder, by name", "lang": "a language, such as en",
          "date": "2026, 2026-11, 2025..2026, >2020, today, last-week, may-2026",
          "near": "5s: at most 5 seconds apart", "before": "60s: ends at most 60 seconds before the other begins",
          "during": "between two fields: lies inside the other",
-         "with": "between two fields: the first, where the other is there"}  # fmt: skip
+         "with": "between two fields: the first, while the other is present"}  # fmt: skip
 Asked = Annotated[str, Query(max_length=1000)]
 Facet = tuple[str, list[tuple[str, str, int, bool]]]
 

@@ -121,7 +121,7 @@ def undo_correction(
 def repair_video(request: Request, library: LibraryDep, video_id: Id) -> Response:
     """Make missing or damaged files of it again."""
     files, jobs = library.videos.repair(library.videos.get(video_id))
-    message = "Repaired." if files else "Nothing to repair: every file of this video is there and sound."
+    message = "Repaired." if files else "Nothing to repair: every file of this video is present and intact."
     if jobs:
         message = f"Repair started: {plural(jobs, 'job')} running again."
     return back(request, message, f"/videos/{video_id}")
