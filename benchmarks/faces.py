@@ -26,7 +26,8 @@ from rushes.engines.models.store import ModelStore
 from rushes.engines.models.vision import SAME_PERSON, input_side
 from rushes.engines.port import Face, Picture
 from rushes.index.people.face_clustering import is_clear, persons, tracks_of
-from rushes.settings import load, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import load
 from rushes.stages.faces import quality
 from rushes.stages.vision.samples import relative_box, relative_points
 

@@ -36,7 +36,8 @@ def frames(path):
 def engine():
     from rushes.engines.local import LocalEngine
     from rushes.engines.models.store import ModelStore
-    from rushes.settings import load, models_folder
+    from rushes.model_settings import models_folder
+    from rushes.settings import load
     return LocalEngine(ModelStore(models_folder(load().settings)), threads=2)
 
 """

@@ -26,7 +26,8 @@ from tests.acceptance.conftest import draw
 
 from rushes.engines.models.store import ModelStore
 from rushes.library import Library
-from rushes.settings import load, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import load
 
 HEAR = """
 import sys

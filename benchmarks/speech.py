@@ -18,7 +18,8 @@ from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, Transcription, Word
 from rushes.media.developing.audio import extract_audio
 from rushes.media.reading.probe import probe
-from rushes.settings import load, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import load
 from rushes.stages.speech.transcriber import Transcriber
 from rushes.stages.speech.windows import PcmFile, Window, cut_windows, open_pcm, speech_ranges
 

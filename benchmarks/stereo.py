@@ -24,7 +24,8 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.media.stereo.depth import DepthWriter, GradeOptions, TemporalDepth, grade_shots, read_map
 from rushes.media.stereo.warp import SUBPIXELS, Disparity, Planes, SubpixelPicture, dilate
-from rushes.settings import load, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import load
 
 cv2: Any = import_module("cv2")  # opencv-python-headless: the peer, and nothing of ours
 PAIR = Path(__file__).parents[2] / "shared" / "samples" / "images"

@@ -29,14 +29,10 @@ from rushes.index.port import Index, SemanticIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.process import host_id
 from rushes.media.originals import LocalOriginal
-from rushes.records.port import Record, Records, all_records
-from rushes.settings import (
+from rushes.model_settings import (
     LOCAL,
     PICTURES,
-    REMOTE,
     STUB,
-    Loaded,
-    Settings,
     inference_by_stage,
     inference_of,
     models_folder,
@@ -44,6 +40,8 @@ from rushes.settings import (
     own_models,
     uses_stub,
 )
+from rushes.records.port import Record, Records, all_records
+from rushes.settings import REMOTE, Loaded, Settings
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.telemetry import log
 from rushes.tracing import traced

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from rushes.domain.errors import WrongHome
 from rushes.files import PRIVATE_BLOB, PRIVATE_FILE, PRIVATE_FOLDER, make_private, write_whole
-from rushes.settings import HOME_NAME, user_file
+from rushes.home_location import HOME_NAME
+from rushes.settings import user_file
 from rushes.telemetry import log
 
 RESTORING = ".restoring"  # the mark of a home whose restore is not finished

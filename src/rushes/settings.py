@@ -1,30 +1,23 @@
 """Settings: environment over rushes.toml over defaults, each value with the place it came from."""
 
-import hashlib
-import json
 import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import platformdirs
 
-from rushes.bucket.location import parse_location
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import HIDDEN, redact_address, remember_secrets, secrets_in, secrets_of
-from rushes.domain.video import BUCKETS
-from rushes.files import local_path, make_private, write_whole
 
-HOME_NAME = ".rushes"
 FILE_NAME = "rushes.toml"
 REMOTE = ("grpcs://", "grpc://")  # a server, for a worker without credentials
-_PROFILES = ("fast", "balanced", "high_quality")
+PROFILES = ("fast", "balanced", "high_quality")
 _MODES = ("auto", "require", "off")
 _LEVELS = ("debug", "info", "warning", "error")
 _SECRET = frozenset({"s3_secret", "token", "worker_token", "inference_token", "webhook_secret", "events_token"})
@@ -83,7 +76,7 @@ class Settings:
     pgbouncer: bool = _field("the store is behind pgBouncer: use no prepared statements", default=False)
     listen: str = _field("direct postgres://... address for LISTEN when the store is behind pgBouncer", "")
     owner: str = _field("owner of the videos, jobs and results", "me")
-    profile: str = _field("models to use: fast, balanced or high_quality", "balanced", of=_PROFILES)
+    profile: str = _field("models to use: fast, balanced or high_quality", "balanced", of=PROFILES)
     sources: str = _field(
         "folders and buckets to watch, and from which videos may be added over HTTP, comma separated", ""
     )
@@ -228,7 +221,7 @@ def load(home: Path | None = None, env: Mapping[str, str] | None = None, *, trus
     files = {user_file(): True} | ({home / FILE_NAME: trusted} if home else {})
     for file, is_trusted in files.items():
         _take(values, origin, read_file(file, trusted=is_trusted), str(file))
-    for name, value in _from_env(env).items():
+    for name, value in read_environment(env).items():
         variable = next(v for v in _variables(name) if v in env)
         _take(values, origin, {name: value}, variable)
     settings = Settings(**values)
@@ -272,162 +265,6 @@ def user_file() -> Path:
     return Path(platformdirs.user_config_dir("rushes")) / FILE_NAME
 
 
-def models_folder(settings: Settings) -> Path:
-    """Where weights are kept."""
-    return local_path(settings.models) if settings.models else Path(platformdirs.user_cache_dir("rushes")) / "models"
-
-
-PICTURES = "pictures"  # the capability, and the stage, of a pair that compares pictures with texts
-MODEL_SETTINGS = ("speech", "text", "objects", "faces", "places", "depth", PICTURES)
-
-
-_BY_PROFILE = re.compile(rf"(?:{'|'.join(_PROFILES)})=\S+")
-
-
-def own_model(settings: Settings, capability: str, profile: str) -> str:
-    """What was configured to answer instead of the profile's model; empty if nothing was."""
-    found = _by_profile(str(getattr(settings, f"{capability}_model", "")))
-    return found.get(profile, found.get("", ""))
-
-
-def own_models(settings: Settings) -> list[tuple[str, str]]:
-    """All models that were configured, each with its capability."""
-    found = ((c, model) for c in MODEL_SETTINGS for model in _by_profile(str(getattr(settings, f"{c}_model"))).values())
-    return list(dict.fromkeys((c, model) for c, model in found if model))
-
-
-def _by_profile(said: str) -> Mapping[str, str]:
-    """A model for some profiles, as `fast=... balanced=...`, or one for all."""
-    parts = said.split()
-    if parts and all(_BY_PROFILE.fullmatch(part) for part in parts):
-        return dict(part.split("=", 1) for part in parts)
-    return {"": said}
-
-
-LOCAL, STUB, HTTP, SAGEMAKER = "local", "stub", "http", "sagemaker"
-_ENDPOINT = re.compile(rf"{SAGEMAKER}:([a-zA-Z0-9](?:-*[a-zA-Z0-9]){{0,62}})")
-
-
-def inference_of(settings: Settings, stage: str) -> tuple[str, tuple[str, ...]]:
-    """Where the models of a stage run: local, stub, http with the addresses of its services, or sagemaker with a name.
-
-    Raises:
-        Refused: what is set cannot be understood.
-    """
-    said = (
-        inference_by_stage(settings).get(stage, "") or settings.inference or (HTTP if settings.inference_url else LOCAL)
-    )
-    if said in (LOCAL, STUB):
-        return said, ()
-    if endpoint := _ENDPOINT.fullmatch(said):
-        return SAGEMAKER, (endpoint[1],)
-    urls = tuple(url.strip() for url in (settings.inference_url if said == HTTP else said).split(",") if url.strip())
-    if not urls or not all(map(_is_service, urls)):
-        hint = (
-            "Allowed: local, stub, http with inference_url, http://host:8001 (several: comma separated), "
-            "or sagemaker:ENDPOINT."
-        )
-        raise Refused(f"inference = {redact_address(said)!r} is invalid", hint)
-    return HTTP, urls
-
-
-def inference_by_stage(settings: Settings) -> Mapping[str, str]:
-    """What is set for single stages.
-
-    Raises:
-        Refused: it cannot be understood.
-    """
-    pairs = [part.partition("=")[::2] for part in settings.stage_inference.split()]
-    if not all(stage and said for stage, said in pairs):
-        said = redact_address(settings.stage_inference)
-        raise Refused(f"stage_inference = {said!r} is invalid", 'Write "STAGE=WHERE STAGE=WHERE".')
-    return dict(pairs)
-
-
-def _is_service(url: str) -> bool:
-    """Whether it has the form of a service's address."""
-    try:
-        place = urlsplit(url)
-        return place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
-    except ValueError:  # a port that is no number, half a bracket
-        return False
-
-
-def uses_stub(settings: Settings) -> bool:
-    """Whether some stage gets made-up answers: what is made of them is kept apart from real results."""
-    return STUB in {settings.inference, *inference_by_stage(settings).values()}
-
-
-def find_home(start: Path, named: str | Path | None = None, places: Iterable[str] = ()) -> Path:
-    """The home: the one named, else the nearest `.rushes/` upwards, else the user's library.
-
-    For `places` that all lie in one bucket it is that bucket instead of the user's library, unless that has a store.
-    """
-    if named := named or os.environ.get("RUSHES_HOME"):
-        return named_home(named)
-    return _nearest(start) or _bucket_of(places) or own_library()
-
-
-def _bucket_of(places: Iterable[str]) -> Path | None:
-    buckets = {replace(parse_location(p), prefix="").url if p.startswith(BUCKETS) else "" for p in places}
-    if len(buckets) != 1 or "" in buckets or load(own_library()).settings.store:
-        return None
-    return bucket_home(buckets.pop())
-
-
-def is_named(named: str | Path | None) -> bool:
-    """Whether a person chose the home that `find_home` answers: named it, or has it as the own library."""
-    return bool(named or os.environ.get("RUSHES_HOME")) or not _nearest(Path.cwd())
-
-
-def _nearest(start: Path) -> Path | None:
-    above = (folder / HOME_NAME for folder in (start.absolute(), *start.absolute().parents))
-    return next((home for home in above if home.is_dir()), None)
-
-
-def own_library() -> Path:
-    """The user's library: the home where no other is found or named."""
-    return Path(platformdirs.user_data_dir("rushes")) / "home"
-
-
-def named_home(named: str | Path) -> Path:
-    """The home that somebody names.
-
-    Raises:
-        Refused: it is no path of this machine.
-    """
-    if str(named).startswith((*BUCKETS, *REMOTE)):
-        return bucket_home(str(named)) if str(named).startswith(BUCKETS) else server_home(str(named))
-    return local_path(named, "A home is a folder, or s3://bucket/prefix.").expanduser().absolute()
-
-
-def bucket_home(url: str) -> Path:
-    """The folder of this machine for a home that lies in a bucket: working copies, the index, and where the bucket is.
-
-    Raises:
-        Refused: it is no bucket.
-    """
-    location, endpoint = parse_location(url), _from_env(os.environ).get("s3_endpoint", "")
-    name = hashlib.sha256(f"{endpoint} {location.url}".encode()).hexdigest()[:12]
-    folder = Path(platformdirs.user_cache_dir("rushes")) / "buckets" / f"{location.bucket}-{name}"
-    _remember_store(folder, f"store = {json.dumps(location.url)}\nblobs = {json.dumps(location.url)}\n")
-    return folder
-
-
-def server_home(url: str) -> Path:
-    """The folder of this machine for a worker of a server: copies and scratch."""
-    name = hashlib.sha256(url.encode()).hexdigest()[:12]
-    folder = Path(platformdirs.user_cache_dir("rushes")) / "servers" / name
-    _remember_store(folder, f"store = {json.dumps(url)}\n")
-    return folder
-
-
-def _remember_store(folder: Path, text: str) -> None:
-    if not (folder / FILE_NAME).exists():
-        make_private(folder)
-        write_whole(folder / FILE_NAME, text.encode())
-
-
 def _variables(name: str) -> tuple[str, ...]:
     aliases = next(f.metadata["aliases"] for f in fields(Settings) if f.name == name)
     return (f"RUSHES_{name.upper()}", *aliases)
@@ -439,7 +276,8 @@ def foreign_variables(env: Mapping[str, str]) -> dict[str, str]:
     return {name: instead for name, instead in FOREIGN_VARIABLES.items() if name in env and name not in known}
 
 
-def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
+def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    """The settings that an environment sets, as text."""
     found = {f.name: env[v] for f in fields(Settings) for v in reversed(_variables(f.name)) if v in env}
     bucket = found.get("blobs", "")  # S3_BUCKET is a bare name
     return found | ({"blobs": f"s3://{bucket}"} if bucket and "://" not in bucket else {})

@@ -11,8 +11,8 @@ from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation
 from rushes.domain.job import Job, JobState
 from rushes.domain.worker import Incarnation
+from rushes.home_location import find_home
 from rushes.library import JobRequest, Library
-from rushes.settings import find_home
 from rushes.surfaces.cli.main import main
 from tests.acceptance.conftest import draw
 from tests.api.kit import serving

@@ -22,7 +22,8 @@ from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.library import JobRequest, Library
-from rushes.settings import Settings, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import Settings
 from tests.acceptance.conftest import draw, wait_for
 from tests.google_storage import google_storage
 from tests.metadata_kit import metadata_service

@@ -17,9 +17,10 @@ import pytest
 import redis
 
 from rushes.bucket.location import BucketLocation
+from rushes.model_settings import models_folder
 from rushes.servers import postgres, valkey
 from rushes.servers.process import Running, free_port
-from rushes.settings import load, models_folder
+from rushes.settings import load
 from tests.acceptance.conftest import draw, wait_for
 from tests.acceptance.machine import Machine, blocks
 from tests.servers_aws import KEY, SECRET, ministack

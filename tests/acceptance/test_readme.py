@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rushes.settings import load, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import load
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```([a-z]+)( run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

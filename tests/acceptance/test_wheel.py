@@ -17,7 +17,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from rushes.settings import load, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import load
 
 ROOT = Path(__file__).resolve().parents[2]
 

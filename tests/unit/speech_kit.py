@@ -17,7 +17,8 @@ from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, SpeechEngine, Transcription, Word
-from rushes.settings import load, models_folder
+from rushes.model_settings import models_folder
+from rushes.settings import load
 from rushes.stages.port import Input, Stage, TaskBlobs, Work
 from tests.memory_blobs import MemoryBlobs
 

@@ -14,8 +14,8 @@ from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Engine, Picture
+from rushes.model_settings import models_folder
 from rushes.settings import load as settings
-from rushes.settings import models_folder
 from rushes.stages.develop import Develop
 from rushes.stages.faces import Faces
 from rushes.stages.objects import Objects

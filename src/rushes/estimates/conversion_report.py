@@ -14,7 +14,7 @@ from rushes.estimates.conversions import (
 )
 from rushes.estimates.rates import RateHistory
 from rushes.home import Home
-from rushes.settings import inference_of
+from rushes.model_settings import inference_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from rushes.jobs.needed_models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
 from rushes.jobs.submit import request_id_of, submit
 from rushes.ledger.pages import all_tasks
+from rushes.model_settings import PICTURES, STUB, inference_of
 from rushes.plan.options import StageOptions, check_options, merge_options, parse_options
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
-from rushes.settings import PICTURES, STUB, inference_of
 from rushes.sources.folder import below
 from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.roots import bounded

@@ -9,8 +9,8 @@ from rushes.engines.models.manifest import TESSERACT, Model
 from rushes.engines.models.speech import speech_model, speech_models
 from rushes.home import Home
 from rushes.jobs.why import Reason, WaitReason
+from rushes.model_settings import LOCAL, SAGEMAKER, inference_of, own_model
 from rushes.plan.planner import JobSpec
-from rushes.settings import LOCAL, SAGEMAKER, inference_of, own_model
 
 
 def model_question(home: Home, capability: str, profile: str) -> str:

@@ -15,9 +15,10 @@ from rushes.annotations.imported_sidecars import catch_up
 from rushes.blobs.local_disk import free_bytes
 from rushes.files import local_path
 from rushes.home import Home, machine, version
+from rushes.home_location import find_home, is_named, named_home
 from rushes.lazy import offer
 from rushes.library.videos import Videos
-from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, is_named, list_settings, load, named_home
+from rushes.settings import NO_OPTIONS, Options, SettingValue, list_settings, load
 from rushes.wiring import open_home, stores_of
 from rushes.wiring.setup import folder_blobs, needed
 

@@ -5,7 +5,7 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from rushes.settings import HTTP, SAGEMAKER
+from rushes.model_settings import HTTP, SAGEMAKER
 from rushes.telemetry import log_to
 from rushes.wiring.slots import SlotSettings
 from rushes.worker.sandbox import ON, confine

@@ -9,16 +9,8 @@ from rushes.engines.devices import CPU, CUDA, choose_device, gpus
 from rushes.engines.http import InferenceServices
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Engine
-from rushes.settings import (
-    HTTP,
-    LOCAL,
-    SAGEMAKER,
-    STUB,
-    Settings,
-    inference_of,
-    models_folder,
-    own_models,
-)
+from rushes.model_settings import HTTP, LOCAL, SAGEMAKER, STUB, inference_of, models_folder, own_models
+from rushes.settings import Settings
 
 _THREADS = 2
 

@@ -13,12 +13,13 @@ from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import MIGRATIONS as LEDGER_MIGRATIONS
 from rushes.ledger.postgres import PostgresLedger
+from rushes.model_settings import uses_stub
 from rushes.postgres.schema import breaking_changes, migrate
 from rushes.postgres.store import Postgres, named
 from rushes.records.port import Records
 from rushes.records.postgres import MIGRATIONS as RECORDS_MIGRATIONS
 from rushes.records.postgres import PostgresRecords
-from rushes.settings import Settings, uses_stub
+from rushes.settings import Settings
 from rushes.transport.notify import Notify
 from rushes.transport.port import Describe, Transport
 from rushes.wiring.setup import Setup, hints_of

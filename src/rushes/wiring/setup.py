@@ -11,7 +11,8 @@ from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.video import BUCKETS, BlockOriginal, Fingerprint
 from rushes.files import local_path
-from rushes.settings import Settings, shown, uses_stub
+from rushes.model_settings import uses_stub
+from rushes.settings import Settings, shown
 from rushes.sources.folder import Folder
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Describe, Transport

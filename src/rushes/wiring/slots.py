@@ -12,7 +12,8 @@ from pathlib import Path
 from rushes.domain.task import Lease
 from rushes.engines.models.manifest import TESSERACT
 from rushes.home import Home
-from rushes.settings import Settings, models_folder, own_models
+from rushes.model_settings import models_folder, own_models
+from rushes.settings import Settings
 from rushes.wiring.stage_services import StageServices
 from rushes.worker.broker.attempt import Attempt, AttemptDeps
 from rushes.worker.child import ChildDeps

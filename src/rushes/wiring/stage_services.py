@@ -6,7 +6,8 @@ from rushes.bucket.location import parse_location
 from rushes.domain.errors import Refused
 from rushes.engines.http import InferenceServices, InferenceSession
 from rushes.engines.port import AsynchronousEngine
-from rushes.settings import HTTP, SAGEMAKER, Settings, inference_by_stage, inference_of
+from rushes.model_settings import HTTP, SAGEMAKER, inference_by_stage, inference_of
+from rushes.settings import Settings
 from rushes.wiring.engines import services_of
 from rushes.wiring.setup import needed
 

@@ -15,8 +15,10 @@ from click.testing import CliRunner, Result
 from rushes import home_folder
 from rushes.domain.errors import Refused, WrongHome
 from rushes.files import local_path
+from rushes.home_location import HOME_NAME, find_home, own_library
 from rushes.library import Library
-from rushes.settings import _HARMLESS, HOME_NAME, Settings, find_home, load, models_folder, own_library, read_file
+from rushes.model_settings import models_folder
+from rushes.settings import _HARMLESS, Settings, load, read_file
 from rushes.surfaces.cli.main import main
 
 NOBODY = 65534

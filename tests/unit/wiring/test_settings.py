@@ -6,7 +6,9 @@ import pytest
 
 from rushes import settings
 from rushes.domain.errors import Refused
-from rushes.settings import inference_of, load
+from rushes.home_location import find_home
+from rushes.model_settings import inference_of
+from rushes.settings import load
 
 
 @pytest.fixture(autouse=True)
@@ -56,10 +58,10 @@ def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.M
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
     (tmp_path / ".rushes").mkdir()
-    assert settings.find_home(deep) == tmp_path / ".rushes"
-    assert settings.find_home(deep, tmp_path / "other") == tmp_path / "other"
+    assert find_home(deep) == tmp_path / ".rushes"
+    assert find_home(deep, tmp_path / "other") == tmp_path / "other"
     monkeypatch.setenv("RUSHES_HOME", str(tmp_path / "named"))
-    assert settings.find_home(deep) == tmp_path / "named"
+    assert find_home(deep) == tmp_path / "named"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
 from rushes.engines.port import Engine
 from rushes.library.inference.gate import Cancelled, Check, Gate, OutOfTime, Queue
 from rushes.metrics import Histogram
-from rushes.settings import Settings, own_models
+from rushes.model_settings import own_models
+from rushes.settings import Settings
 from rushes.telemetry import log
 from rushes.wiring.engines import service_engine
 

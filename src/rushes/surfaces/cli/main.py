@@ -11,7 +11,7 @@ import click
 
 from rushes import home_folder
 from rushes.domain.errors import RushesError
-from rushes.settings import find_home
+from rushes.home_location import find_home
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.command import SuggestingGroup, global_options, show_help
 from rushes.surfaces.cli.session import Session

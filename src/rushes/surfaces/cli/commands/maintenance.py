@@ -11,9 +11,9 @@ from rich.live import Live
 
 from rushes import home_folder
 from rushes.domain.errors import NotFound, Refused
+from rushes.home_location import HOME_NAME, named_home
 from rushes.library import GcProgress, Library, RemovalReport, RunReport, Selection, VerifyProgress, VerifyReport
 from rushes.library.access.audit import Audit
-from rushes.settings import HOME_NAME, named_home
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import PartOf, Share, open_library
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE
