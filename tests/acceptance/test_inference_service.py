@@ -325,7 +325,7 @@ def test_another_version_of_a_model_is_refused_and_the_one_that_answers_is_named
     name = inferred(service, "objects", **asked, model_name="yolov8n.pt")[1]["model"]
     assert re.fullmatch("efficientdet-lite0@[0-9a-f]{8}", name)
     assert inferred(service, "objects", **asked, model_name=name)[1]["model"] == name
-    with pytest.raises(EngineAway, match=f"409: efficientdet-lite0@00000000 was asked for, and {name} is loaded"):
+    with pytest.raises(EngineAway, match=f"409: efficientdet-lite0@00000000 was requested, but {name} is loaded"):
         far.detect_objects("efficientdet-lite0@00000000", [jpeg("coffee.jpg")], 0.4)
     assert far.detect_objects(name, [jpeg("coffee.jpg")], 0.4)
 

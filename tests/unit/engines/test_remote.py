@@ -61,7 +61,7 @@ def test_an_answer_says_which_version_of_a_model_gave_it() -> None:
 def test_a_service_with_another_version_of_a_model_or_of_the_code_round_it_refuses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(OtherModel, match="m@ffffffff was asked for, and m@0123abcd is loaded"):
+    with pytest.raises(OtherModel, match="m@ffffffff was requested, but m@0123abcd is loaded"):
         far().embed("m@ffffffff", ["a"])
     with pytest.raises(ModelMissing):
         far().detect_objects("m@ffffffff", [JPEG], 0.4)
@@ -73,7 +73,7 @@ def test_a_service_with_another_version_of_a_model_or_of_the_code_round_it_refus
 @pytest.mark.parametrize("said", [{"model": "m@ffffffff", "revision": wire.REVISION}, {"model": "m@0123abcd"}, {}])
 def test_an_answer_of_another_model_is_never_taken(said: dict[str, object]) -> None:
     reply = wire.pack({"shape": [1, 1], **said}, [bytes(4)])
-    with pytest.raises(InferenceFailed, match="m@0123abcd was asked for"):
+    with pytest.raises(InferenceFailed, match="m@0123abcd was requested"):
         RemoteEngine(lambda _name, _call: reply).embed("m@0123abcd", ["a"])
 
 
