@@ -198,7 +198,7 @@ def _run(library: Library, film: Path) -> RecordedRun:
     begun = time.monotonic()
     (job,) = library.run([film], JobRequest(), beside=False).jobs
     seconds, facts = time.monotonic() - begun, json.loads(job.facts)
-    library.expected(job)
+    library.jobs.expected(job)
     took = {rate["task"]: rate for r in library.home.all_records(KIND) for rate in r.doc.get("tasks", ())}
     length = facts["duration_us"] / 1e6
     tasks = []

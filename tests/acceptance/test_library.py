@@ -59,11 +59,11 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
     with monkeypatch.context() as patched:
         patched.setattr(sys.modules["rushes.library.work.run"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            library.estimate([mine], SMALL)
+            library.estimates.of_run([mine], SMALL)
     trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]
     assert [t.state for t in trials] == [JobState.CANCELLED]
     assert library.jobs.page().rows == ()
-    (estimate,) = library.estimate([mine], SMALL)
+    (estimate,) = library.estimates.of_run([mine], SMALL)
     assert estimate.error is None
     assert all(j.state in FINAL for j in all_jobs(library.home.ledger, "me"))
 
@@ -201,7 +201,7 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
     mine = film(tmp_path, "mine.mp4", 20)
     (first,) = library.run([mine], SMALL).jobs
     kept = sum(r.size for r in results(library, first) if r.output in {"proxy", "frames", "metrics"})
-    (whole,) = library.estimate([mine], SMALL)
+    (whole,) = library.estimates.of_run([mine], SMALL)
     assert not whole.cost.unknown
     assert 0.5 * kept < whole.cost.size < 2 * kept
     (again,) = library.add([mine], replace(SMALL, again=1))
@@ -213,13 +213,13 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
         return counts.total > 1 and counts.done > counts.total / 2
 
     worker(library.home, slots=1, until=half).run()
-    left = library.expected(library.jobs.find(job))
-    (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
+    left = library.jobs.expected(library.jobs.find(job))
+    (whole,) = library.estimates.of_run([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
     assert left[0] < whole.cost.seconds[0]
     forget_estimate(library.home, library.jobs.find(job))
     worker(library.home, slots=1, until=lambda _shell: library.jobs.find(job).state is JobState.COMPLETED).run()
-    assert (library.expected(library.jobs.find(job)) or (1.0,))[0] == 0.0
+    assert (library.jobs.expected(library.jobs.find(job)) or (1.0,))[0] == 0.0
 
 
 def results(library: Library, job: Job) -> list[Result]:
@@ -233,7 +233,7 @@ def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(librar
     gone = {name: card for name, card in library.home.specs.items() if name != "shots"}
     library.home.__dict__["specs"] = gone
     forget_estimate(library.home, replace(job, state=JobState.RUNNING))
-    assert library.expected(job) is None
+    assert library.jobs.expected(job) is None
 
 
 def test_at_the_end_of_a_folder_nothing_is_left_and_every_film_was_worked_on(library: Library, tmp_path: Path) -> None:
@@ -259,6 +259,6 @@ def test_a_film_that_is_not_opened_yet_counts_by_its_size(library: Library, tmp_
 
 
 def test_a_forecast_of_a_whole_archive_plans_no_more_than_some_hours(library: Library) -> None:
-    day, year = (library.forecast("searchable", hours * 3600, (1920, 1080)) for hours in (24, 24 * 365))
+    day, year = (library.estimates.of_recipe("searchable", hours * 3600, (1920, 1080)) for hours in (24, 24 * 365))
     assert year.seconds == pytest.approx([seconds * 365 for seconds in day.seconds], rel=0.01)
     assert year.size == pytest.approx(day.size * 365, rel=0.01)

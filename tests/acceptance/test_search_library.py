@@ -331,7 +331,7 @@ def test_a_lost_home_is_searchable_again_by_what_lies_beside_the_films(tmp_path:
     names = {p.name for p in film.parent.iterdir()}
     assert names >= {"clip_01.rushes.jsonl", "clip_01.words.json", "clip_01.csv"}
     with Library(tmp_path / "new" / ".rushes") as other:
-        (read,) = other.read_sidecars([tmp_path / "office"])
+        (read,) = other.maintenance.read_sidecars([tmp_path / "office"])
         assert (read.video, read.kept) == ("vid_film01", "")
         assert _told(other) == answer
         other.maintenance.reindex()
@@ -350,17 +350,17 @@ def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> 
         film.write_bytes(b"")
         library.videos.write_sidecars(library.videos.find("vid_film10"))
     with Library(tmp_path / "new" / ".rushes") as other:
-        other.read_sidecars([film.parent])
+        other.maintenance.read_sidecars([film.parent])
         for _ in range(2):
             assert _spots(other.search("person:anna").hits) == [(10, 5, 9)]
             assert [(p.name, p.faces) for p in other.people.all()] == [("Anna", 4), ("", 5)]
             other.maintenance.reindex()
         (bert,) = (p.id for p in other.people.all() if not p.name)
         other.people.name(bert, "Bert")
-        other.read_sidecars([film.parent])
+        other.maintenance.read_sidecars([film.parent])
         assert _spots(other.search("person:anna person:bert").hits) == [(10, 7, 9)]
         other.people.hide("Anna")
-        other.read_sidecars([film.parent])
+        other.maintenance.read_sidecars([film.parent])
         assert other.search("person:anna").total == 0
 
 

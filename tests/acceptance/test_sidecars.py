@@ -45,8 +45,8 @@ def _sidecar(
 def test_a_sidecar_that_was_written_anew_is_read_again_and_its_video_is_settled(
     library: Library, tmp_path: Path
 ) -> None:
-    library.read_sidecars([_sidecar(tmp_path, "speech", "text")])
-    library.read_sidecars([_sidecar(tmp_path, text="goodbye")])
+    library.maintenance.read_sidecars([_sidecar(tmp_path, "speech", "text")])
+    library.maintenance.read_sidecars([_sidecar(tmp_path, text="goodbye")])
     for _ in range(2):
         library.videos.select_run(library.videos.get("vid_a"), "speech", "")
         assert [(h.kind, h.text) for h in library.search("hello OR goodbye").hits] == [("speech", "goodbye")]
@@ -56,7 +56,7 @@ def test_a_sidecar_that_was_written_anew_is_read_again_and_its_video_is_settled(
 def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Library, tmp_path: Path) -> None:
     job = plant(library, Film(1).say(10, "the budget"))
     assert library.search("budget").total == 1
-    library.read_sidecars([_sidecar(tmp_path, "speech", "sound", video="vid_film01", people={})])
+    library.maintenance.read_sidecars([_sidecar(tmp_path, "speech", "sound", video="vid_film01", people={})])
     for _ in range(2):
         library.videos.select_run(library.videos.get_many(["vid_film01"])["vid_film01"], "speech", "")
         assert [(h.kind, h.text) for h in library.search("hello OR budget", order="time").hits] == [
@@ -70,7 +70,7 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
 
 
 def test_an_index_that_is_made_anew_by_itself_reads_sidecars_again(library: Library, tmp_path: Path) -> None:
-    library.read_sidecars([_sidecar(tmp_path)])
+    library.maintenance.read_sidecars([_sidecar(tmp_path)])
     library.home.index.apply(Reset())
     assert library.search("hello").total == 1
 
@@ -79,7 +79,7 @@ def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = _sidecar(tmp_path)
-    library.read_sidecars([path])
+    library.maintenance.read_sidecars([path])
     unplugged = path.rename(tmp_path / "unplugged")
     library.home.index.apply(Reset())
     assert library.search("hello").total == 0
@@ -91,13 +91,13 @@ def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
 
 
 def test_a_video_asked_for_by_its_id_is_read_again_too(library: Library, tmp_path: Path) -> None:
-    library.read_sidecars([_sidecar(tmp_path)])
+    library.maintenance.read_sidecars([_sidecar(tmp_path)])
     library.home.index.apply(Reset())
     assert library.videos.get("vid_a").name == "a.mp4"
 
 
 def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, tmp_path: Path) -> None:
-    library.read_sidecars([_sidecar(tmp_path, video="vid_film01")])
+    library.maintenance.read_sidecars([_sidecar(tmp_path, video="vid_film01")])
     plant(library, Film(1).say(10, "the budget"))
     assert [h.text for h in library.search("hello OR budget").hits] == ["the budget"]
 
@@ -127,7 +127,7 @@ def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, t
 def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
     library: Library, tmp_path: Path, facts: dict[str, JSON], why: str
 ) -> None:
-    (read,) = library.read_sidecars([_sidecar(tmp_path, **facts)])
+    (read,) = library.maintenance.read_sidecars([_sidecar(tmp_path, **facts)])
     assert why in read.kept
     for _ in range(2):
         assert (library.search("hello").total, library.videos.page()[0], library.people.all()) == (0, (), [])
@@ -137,7 +137,7 @@ def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
 
 def test_a_sidecar_beside_a_film_whose_name_is_no_text_is_read_and_read_again(library: Library, tmp_path: Path) -> None:
     name = os.fsdecode(b"\xff.mp4")
-    (read,) = library.read_sidecars([_sidecar(tmp_path, file=os.fsdecode(b"\xff.rushes.jsonl"), name=name)])
+    (read,) = library.maintenance.read_sidecars([_sidecar(tmp_path, file=os.fsdecode(b"\xff.rushes.jsonl"), name=name)])
     assert not read.kept
     for _ in range(2):
         assert library.search("hello").total == 1
@@ -150,6 +150,6 @@ def test_a_home_that_took_in_what_cannot_be_said_of_a_face_goes_on(
     good = {"video": "vid_a", "start_us": 0, "end_us": 1_000_000, "name": "Anna"}
     people = {"tracks": [{**LOOK, "embedding": UNIT}], "said": {"face_good": good}}
     library.home.records.put(PERSON, library.home.settings.owner, "face_bad", {"video": "vid_a", "name": "Bob"})
-    library.read_sidecars([_sidecar(tmp_path, people=people)])
+    library.maintenance.read_sidecars([_sidecar(tmp_path, people=people)])
     assert [p.name for p in library.people.all()] == ["Anna"]
     assert "face_bad" in caplog.text

@@ -78,7 +78,7 @@ def test_a_home_that_is_lost_is_searchable_again_by_the_sidecar_that_the_run_wro
     library.videos.write_beside(library.jobs.page(JobState.COMPLETED).rows)
     (hit,) = library.search('"can do for you"').hits
     with Library(tmp_path / "new") as other:
-        (read,) = other.read_sidecars([film.parent])
+        (read,) = other.maintenance.read_sidecars([film.parent])
         assert (read.path.name, read.kept) == ("speech.rushes.jsonl", "")
         (again,) = other.search('"can do for you"').hits
     assert (again.video, again.span, again.matched) == (hit.video, hit.span, hit.matched)
@@ -170,12 +170,12 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
 
 def test_what_was_estimated_is_kept_with_the_job(done: tuple[Library, Path]) -> None:
     library, film = done
-    (estimate,) = library.estimate([film], FAST)
+    (estimate,) = library.estimates.of_run([film], FAST)
     assert estimate.error is None
     assert 0 < estimate.cost.seconds[0] < estimate.cost.seconds[1]
     assert not estimate.measured, "everything was done here before"
     (job,) = library.run([film], JobRequest(chunk="5", profile="fast", again=1), beside=False).jobs
-    expected = library.expected(job)
+    expected = library.jobs.expected(job)
     assert expected
-    assert expected == library.expected(library.jobs.find(job.id))
+    assert expected == library.jobs.expected(library.jobs.find(job.id))
     assert Fraction(job.counts.done, job.counts.total) == 1

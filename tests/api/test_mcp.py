@@ -44,7 +44,7 @@ def spoken_home(tmp_path_factory: pytest.TempPathFactory, developed_home: Path) 
     (folder / "talk.rushes.jsonl").write_bytes(sidecar.write(head, lines, {}))
     home = shutil.copytree(developed_home, folder / "home")
     with Library(home) as library:
-        library.read_sidecars([folder])
+        library.maintenance.read_sidecars([folder])
     return home
 
 

@@ -7,31 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rushes.annotations.imported_sidecars import catch_up
-from rushes.blobs.local_disk import free_bytes
 from rushes.files import local_path
-from rushes.home import Home, machine, version
+from rushes.home import Home, version
 from rushes.home_location import find_home, is_named, named_home
 from rushes.lazy import offer
 from rushes.library.videos import Videos
-from rushes.settings import NO_OPTIONS, Options, SettingValue, list_settings, load
+from rushes.settings import NO_OPTIONS, Options, SettingValue, load
 from rushes.wiring import open_home, stores_of
 from rushes.wiring.setup import folder_blobs, needed
 
 if TYPE_CHECKING:
     from rushes.annotations.people import People
-    from rushes.annotations.sidecars import SidecarReport
     from rushes.blobs.port import Blobs
-    from rushes.domain.job import Job
     from rushes.domain.keys import JSON
     from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
     from rushes.estimates.conversion_report import ConversionReport
     from rushes.estimates.cost import CostModel
-    from rushes.estimates.report import Estimate, FilmCost
+    from rushes.estimates.report import Estimate
     from rushes.index.port import Hit, SearchResult, SemanticIndex, Summary
     from rushes.jobs.intake import IntakeResult, JobRequest
     from rushes.jobs.maintenance.reports import (
@@ -42,6 +39,7 @@ if TYPE_CHECKING:
         VerifyReport,
     )
     from rushes.library.clips import Clip, Clips
+    from rushes.library.estimates import Estimates
     from rushes.library.jobs import Jobs
     from rushes.library.maintenance import Maintenance
     from rushes.library.paths import Paths
@@ -134,7 +132,17 @@ class Library:
         from rushes.estimates.learnt import LearntModels
         from rushes.library.jobs import Jobs
 
-        return Jobs(self.home, LearntModels(self._learn))
+        return Jobs(self.home, LearntModels(self._cost_model))
+
+    def _cost_model(self, stages: tuple[str, ...], profile: str) -> CostModel:
+        return self.estimates.cost_model(stages, profile)
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """How long work takes on this machine."""
+        from rushes.library.estimates import Estimates
+
+        return Estimates(self.home)
 
     @cached_property
     def people(self) -> People:
@@ -262,36 +270,6 @@ class Library:
 
         return HomeWorker(self.home, slots, lanes, until_idle=until_idle).run()
 
-    def estimate(self, paths: Places, wanted: JobRequest | None = None, *, signals: bool = False) -> list[Estimate]:
-        """How long the work will take on this machine, as a range."""
-        from rushes.estimates.estimate import estimate
-        from rushes.jobs.intake import JobRequest
-        from rushes.library.work.run import try_out
-
-        work = partial(try_out, self.home, signals=signals)
-        return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
-
-    def conversions(self) -> ConversionReport:
-        """What 3D took here: metrics by size, and the history of days, to which the latest is added."""
-        from rushes.estimates.conversion_report import conversion_report
-
-        return conversion_report(self.home, machine())
-
-    def seconds_per_mb(self) -> float:
-        """How long 3D takes for each megabyte, as learnt here or as the settings say; 0 if that is not known."""
-        from rushes.estimates.conversion_report import seconds_per_mb
-
-        return seconds_per_mb(self.home, machine())
-
-    def _learn(self, stages: tuple[str, ...], profile: str) -> CostModel:
-        from rushes.estimates.estimate import model_of
-
-        return model_of(self.home, stages, profile, machine())
-
-    def expected(self, job: Job) -> tuple[float, float] | None:
-        """The estimate of a planned job: seconds that nine of ten runs stay between; None if a stage is unknown."""
-        return self.jobs.expected(job)
-
     @property
     def models(self) -> ModelStore:
         """The weights on this machine."""
@@ -398,21 +376,11 @@ class Library:
         specs = self.home.specs.items()
         return {name: {option: spec.options[option] for option in spec.limits} for name, spec in specs if spec.limits}
 
-    def forecast(self, recipe: str, seconds: float, pixels: tuple[int, int]) -> FilmCost:
-        """How long so many seconds of film would take on this machine."""
-        from rushes.estimates.estimate import forecast
-
-        return forecast(self.home, recipe, seconds, pixels, machine())
-
     def missing_models(self, wanted: JobRequest | None = None) -> tuple[str, ...]:
         """The models that a request needs and that are not on this machine."""
         from rushes.jobs.intake import JobRequest, missing_models
 
         return missing_models(self.home, wanted or JobRequest())
-
-    def free_bytes(self) -> int | None:
-        """Room for results, None if there is no limit."""
-        return free_bytes(self.home.blobs)
 
     # Care
     @staticmethod
@@ -421,16 +389,6 @@ class Library:
         from rushes.jobs.maintenance.restore import restore
 
         return restore(local_path(backup_folder), named_home(home), folder_blobs, _blobs_of)
-
-    def read_sidecars(self, paths: Places) -> list[SidecarReport]:
-        """Make films searchable by what lies beside them, though their home is lost."""
-        from rushes.annotations.sidecars import import_sidecars
-
-        return import_sidecars(self.home, [local_path(p) for p in paths])
-
-    def list_settings(self) -> list[SettingValue]:
-        """Every setting, without secrets, and where its value came from."""
-        return list_settings(self.home.loaded)
 
 
 def _blobs_of(home: Path) -> Blobs:

@@ -97,7 +97,7 @@ def test_a_run_works_on_its_own_films_alone_though_nothing_was_ever_measured_her
         file.truncate(20 * 2**20)  # as large as a long film
     report = library.run([film], JobRequest(only=("develop",)), beside=False)
     assert [job.id for job in all_jobs(library.home.ledger, "me")] == [job.id for job in report.jobs]
-    assert library.expected(report.jobs[0]) is not None, "its own chunks were measured"
+    assert library.jobs.expected(report.jobs[0]) is not None, "its own chunks were measured"
 
 
 @pytest.mark.parametrize("width", [40, 100])
@@ -125,12 +125,12 @@ def test_where_there_is_no_room_nothing_is_tried_out(
 ) -> None:
     report_free_bytes(monkeypatch, lambda: 7)
     with pytest.raises(NoRoom):
-        library.estimate(films(tmp_path, 1), PROBE)
+        library.estimates.of_run(films(tmp_path, 1), PROBE)
 
 
 def test_what_an_estimate_has_probed_is_not_counted_as_done_before(library: Library, tmp_path: Path) -> None:
     film = make(tmp_path / "film.mp4", Film(cfr(1)))
-    library.estimate([film], PROBE)
+    library.estimates.of_run([film], PROBE)
     ran = library.run([film], PROBE)
     assert [e.type for e in library.jobs.follow(ran.jobs[0].id) if e.task] == [EventType.ADOPTED]
     assert ran.before == {ran.jobs[0].id: 0}

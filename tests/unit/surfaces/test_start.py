@@ -55,7 +55,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     head = {"video": "vid_a", "name": "a.mp4", "duration_us": 1_000_000}
     (folder / "a.rushes.jsonl").write_bytes(sidecar.write(head, [line], {}))
     with Library(folder / ".rushes") as library:
-        library.read_sidecars([folder])
+        library.maintenance.read_sidecars([folder])
         library.summary()  # up to date: grouping faces needs numpy
     return folder / ".rushes"
 

@@ -1,11 +1,13 @@
 """Checking, repairing, clearing up and backing up a home."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rushes import home_folder
 from rushes.annotations.imported_sidecars import import_again
+from rushes.annotations.sidecars import SidecarReport, import_sidecars
+from rushes.blobs.local_disk import free_bytes
 from rushes.files import local_path
 from rushes.home import Home
 from rushes.jobs.maintenance.reports import (
@@ -20,6 +22,7 @@ from rushes.jobs.maintenance.reports import (
     VerifyReport,
 )
 from rushes.library.work.progress import RunProgress, RunReport
+from rushes.settings import SettingValue, list_settings
 from rushes.wiring.setup import folder_blobs
 
 
@@ -76,6 +79,18 @@ class Maintenance:
             made = backup(self.home.folder, self.home.blobs, local_path(to), snapshots, folder_blobs)
         home_folder.remember(local_path(to))
         return made
+
+    def read_sidecars(self, paths: Iterable[str | Path]) -> list[SidecarReport]:
+        """Make videos searchable from the sidecar files next to them, although their home was lost."""
+        return import_sidecars(self.home, [local_path(p) for p in paths])
+
+    def free_bytes(self) -> int | None:
+        """Free space for results, None if there is no limit."""
+        return free_bytes(self.home.blobs)
+
+    def settings(self) -> list[SettingValue]:
+        """Every setting, without secrets, and where its value came from."""
+        return list_settings(self.home.loaded)
 
     def migrate(self, *, check: bool = False) -> tuple[str, ...]:
         """Change the store so that older versions cannot work with it, if this version needs that; what changed."""

@@ -68,7 +68,9 @@ def drain_worker(request: Request, library: LibraryDep, worker: str = Query(max_
 def get_stats(library: LibraryDep) -> Stats:
     """Sums for a first page."""
     active = active_jobs(library.jobs.workers())
-    return Stats(library.summary(), library.jobs.counts(MOST), active.workers, active.slots, library.free_bytes())
+    return Stats(
+        library.summary(), library.jobs.counts(MOST), active.workers, active.slots, library.maintenance.free_bytes()
+    )
 
 
 @router.get("/audit", dependencies=[ADMIN])
@@ -81,7 +83,7 @@ def list_audit(request: Request, cursor: Cursor = "", limit: Limit = 100) -> Pag
 @router.get("/settings")
 def list_settings(library: LibraryDep) -> list[SettingValue]:
     """The settings in force, without secrets."""
-    return library.list_settings()
+    return library.maintenance.settings()
 
 
 @health.get("/healthz")

@@ -29,7 +29,7 @@ def server_figures(state: Any) -> list[Family]:
     told = [*merged([*state.access.metrics.families(), *PROCESS.families(), streams]), _up(library)]
     with suppress(RushesError):
         told += [*_fleet(state.fleet_watch.figures()), *_conversions(state.fleet_watch)]
-        room = library.free_bytes()
+        room = library.maintenance.free_bytes()
         if room is not None:
             told.append(_gauge("rushes_free_bytes", "free space on the disk that holds the results", room))
     return told

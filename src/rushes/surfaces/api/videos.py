@@ -282,7 +282,7 @@ def list_recipes(
     """What can be wanted of a film, and what it takes on this machine."""
     found, settable = [], library.stage_options()
     for name, stages in library.recipes().items():
-        told = library.forecast(name, seconds, (width, height))
+        told = library.estimates.of_recipe(name, seconds, (width, height))
         whole, usual = None if told.unknown else told.seconds, name == library.settings.recipe
         options = {stage: settable[stage] for stage in stages if stage in settable}
         found.append(RecipeShape(name, usual, stages, options, whole, told.stages, told.size))

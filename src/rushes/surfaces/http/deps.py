@@ -41,7 +41,7 @@ def active_of(request: Request) -> ActiveJobs:
 def expected_of(library: Library, job: Job) -> tuple[float, float] | None:
     """Seconds that a job takes, as a range; None while that is unknown, or if what probe found was cleared away."""
     try:
-        return library.expected(job) if job.facts else None
+        return library.jobs.expected(job) if job.facts else None
     except RushesError:
         return None
 

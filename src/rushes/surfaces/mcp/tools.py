@@ -180,7 +180,7 @@ class Tools:
         if video_id:
             video = library.videos.get(video_id)
             film_seconds, pixels = video.duration_us / SECOND, (video.width, video.height)
-        told = library.forecast(recipe, film_seconds, pixels)
+        told = library.estimates.of_recipe(recipe, film_seconds, pixels)
         unknown = list(told.unknown)
         return EstimateOut(recipe=recipe, film_seconds=film_seconds, seconds=None if unknown else told.seconds,
                            bytes=told.size, unknown_stages=unknown)  # fmt: skip

@@ -38,7 +38,7 @@ def doctor(session: Session, fix: bool) -> int:
 def config_show(session: Session) -> None:
     """Show every setting, its value and where the value comes from."""
     library = open_library(session)
-    rows = [(s.name, s.value, s.origin) for s in library.list_settings()]
+    rows = [(s.name, s.value, s.origin) for s in library.maintenance.settings()]
     settings = {name: {"value": value, "origin": origin} for name, value, origin in rows}
     session.document({"home": library.folder, "settings": settings})
     columns = [Column("setting"), Column("value", wide=True), Column("from")]

@@ -41,7 +41,7 @@ def init(session: Session, folder: str, take_over: bool) -> None:
     with Library(home, take_over=take_over, named=named) as library:
         library.jobs.page(limit=1)  # opens the ledger: a home that cannot be used is refused here
         if take_over:
-            library.free_bytes()  # opens the results
+            library.maintenance.free_bytes()  # opens the results
     if named and not existed:
         home_folder.remember(home)
     session.document({"home": home, "made": not existed})
@@ -174,7 +174,7 @@ def migrate(session: Session, check: bool) -> int:
 def index(session: Session, places: Sequence[str], videos: Sequence[str]) -> None:
     """Update the search index, or fill it from sidecar files when the home was lost."""
     library = open_library(session)
-    read = library.read_sidecars(places) if places else []
+    read = library.maintenance.read_sidecars(places) if places else []
     written = [file for video in videos for file in library.videos.write_sidecars(library.videos.find(video))]
     known = library.summary()
     session.document({"read": read, "written": written, "summary": known})

@@ -21,7 +21,7 @@ def rates(session: Session, markdown: bool) -> None:
     The times of a segment include all its work. Use eta_seconds_per_mb for estimates by file size (ETA_SECONDS_PER_MB).
     --json adds the metrics SegmentConversionDurationSeconds and ConversionSecondsPerMb by the size of segments.
     """
-    found = open_library(session).conversions()
+    found = open_library(session).estimates.conversions()
     session.document(found)
     rows = [[str(value) for value in asdict(day).values()] for day in found.history]
     if markdown:

@@ -96,7 +96,7 @@ def _whole(progress: RunProgress) -> Range | None:
 
 def _expected(library: Library, snapshot: JobProgress) -> Range | None:
     with suppress(RushesError):  # a busy store: the work matters more than its estimate
-        return library.expected(snapshot.job)
+        return library.jobs.expected(snapshot.job)
     return None
 
 
@@ -129,7 +129,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
 
     Uses earlier measurements; stages that never ran here are tried on a few seconds of the video first.
     """
-    found = open_library(session, create=True, places=paths).estimate(paths, request_of(words), signals=True)
+    found = open_library(session, create=True, places=paths).estimates.of_run(paths, request_of(words), signals=True)
     session.rows("estimate", [_estimate_doc(e) for e in found])
     _estimate_table(session, found)
     return _code([e.error for e in found])

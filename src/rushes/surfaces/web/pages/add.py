@@ -56,7 +56,7 @@ def show_add(
         uploads=[u for u in library.uploads.all() if u.state == "open"],
         paths=list(library.paths.all()),
         roots=roots_of(request, library),
-        room=library.free_bytes(),
+        room=library.maintenance.free_bytes(),
         profile=library.settings.profile,
         missing=library.missing_models(JobRequest(recipe=chosen)),
         shown=SHOWN,
@@ -140,7 +140,7 @@ def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[
             "longest": max((high for _, high in found.stages.values()), default=1.0),
         }
         for name, stages in library.recipes().items()
-        for found in [library.forecast(name, seconds, pixels)]
+        for found in [library.estimates.of_recipe(name, seconds, pixels)]
     ]
 
 

@@ -37,7 +37,7 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
         "dashboard.html",
         posters={tile.video.id: tile.poster for tile in latest},
         summary=index_counts(request),
-        room=library.free_bytes(),
+        room=library.maintenance.free_bytes(),
         latest=latest,
         now=[_running(request, library, job) for job in running[:SHOWN]],
         open=sum(counts.values()) - failures,

@@ -234,7 +234,7 @@ def _awaited(request: Request, library: Library, job: Job) -> dict[str, Any] | N
         "upload": upload,
         "address": address,
         "most": library.puts.most if upload and upload.put else 0,
-        "eta": library.seconds_per_mb() if job.recipe == "3d" else 0,
+        "eta": library.estimates.conversion_seconds_per_mb() if job.recipe == "3d" else 0,
     }
 
 
