@@ -310,7 +310,7 @@ def test_a_backup_waits_for_no_upload_that_gc_finishes(
         library.maintenance.backup(tmp_path / "backup")  # meanwhile: a large film takes hours on its way to a bucket
         return 0
 
-    monkeypatch.setattr(Uploads, "finish_all", slow)
+    monkeypatch.setattr("rushes.library.work.retention.finish_all", slow)
     library.maintenance.gc()
     assert (tmp_path / "backup" / "backup.json").exists()
 

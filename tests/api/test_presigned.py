@@ -18,7 +18,7 @@ from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
 from rushes.jobs.intake import JobRequest
-from rushes.uploads import direct, service
+from rushes.uploads import direct, expiry
 from rushes.uploads.service import Uploads
 from tests.api.kit import Serving, serving
 from tests.api.test_uploads import begin, probe_state
@@ -120,7 +120,7 @@ def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
         at, job = begin(server, data, straight="yes")
         assert put(ask(server, at)["parts"][0], data) == 200
         uploads: Uploads = server.library.uploads
-        found = uploads._direct(uploads.get(at.rpartition("/")[2]))
+        found = uploads.direct(uploads.get(at.rpartition("/")[2]))
         assert found
         found.complete("")
         assert probe_state(server, job) is TaskState.WAITING
@@ -143,7 +143,7 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
     at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
     uploads = server.library.uploads
-    straight = uploads._direct(uploads.get(at.rpartition("/")[2]))
+    straight = uploads.direct(uploads.get(at.rpartition("/")[2]))
     assert straight
     straight.complete("")
     server.library.puts.on_key(f"input/{job}/source.mp4")
@@ -256,7 +256,7 @@ def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
     bucket.begin("input/job_stray/source.mp4")
     server.library.maintenance.gc()
     assert len(incomplete(server)) == 2
-    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(expiry, "EXPIRE_SECONDS", -1.0)
     server.library.maintenance.gc()
     assert incomplete(server) == []
     assert server.get(at)["why"] == "it was not continued in time"
@@ -271,7 +271,7 @@ def test_what_arrived_long_ago_is_forgotten_but_not_its_film(
     assert ask(server, at)["upload"]["state"] == "arrived"
     server.library.maintenance.gc()
     assert server.get(at)["state"] == "arrived"
-    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(expiry, "EXPIRE_SECONDS", -1.0)
     server.library.maintenance.gc()
     server.get(at, status=404)
     assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data

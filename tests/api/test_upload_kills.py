@@ -17,7 +17,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.task import TaskState
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import JobRequest, Library
-from rushes.uploads import service
+from rushes.uploads import expiry
 from rushes.uploads.expected import UploadJob
 from rushes.uploads.service import Uploads
 from rushes.uploads.staging import StagingFile, Upload, UploadBusy
@@ -49,9 +49,9 @@ def dying(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
 def give_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the next process does, when nobody has gone on for a week."""
     monkeypatch.undo()
-    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
-    monkeypatch.setattr(service, "LOST_SECONDS", -1.0)
-    Uploads(uploads.home).expire()
+    monkeypatch.setattr(expiry, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(expiry, "LOST_SECONDS", -1.0)
+    expiry.expire(Uploads(uploads.home))
     assert [p for p in (uploads.home.folder / "uploads").rglob("*") if p.is_file()] == []
 
 
@@ -137,7 +137,7 @@ def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> N
     for stray in (old, young):
         stray.make()
     os.utime(old.part, (0, 0))
-    uploads.expire()
+    expiry.expire(uploads)
     assert not old.part.parent.exists()
     assert young.part.exists()
     assert uploads.staging_file(going).part.exists()
@@ -146,18 +146,18 @@ def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> N
 def test_what_is_not_on_this_disk_is_given_up_later(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
     uploads.staging_file(going).clear()
-    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
-    uploads.expire()
+    monkeypatch.setattr(expiry, "EXPIRE_SECONDS", -1.0)
+    expiry.expire(uploads)
     assert uploads.get(going.id).state == "open"  # another server may have it
-    monkeypatch.setattr(service, "LOST_SECONDS", -1.0)
-    uploads.expire()
+    monkeypatch.setattr(expiry, "LOST_SECONDS", -1.0)
+    expiry.expire(uploads)
     assert uploads.get(going.id).state == "refused"
 
 
 def test_who_goes_on_at_the_last_moment_is_not_given_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
-    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
-    alone = Uploads._alone
+    monkeypatch.setattr(expiry, "EXPIRE_SECONDS", -1.0)
+    alone = Uploads.exclusive
 
     def late(self: Uploads, old: Upload) -> AbstractContextManager[object]:
         with self.writing(old) as part:
@@ -165,8 +165,8 @@ def test_who_goes_on_at_the_last_moment_is_not_given_up(uploads: Uploads, monkey
             part.finish()
         return alone(self, old)
 
-    monkeypatch.setattr(Uploads, "_alone", late)
-    uploads.expire()
+    monkeypatch.setattr(Uploads, "exclusive", late)
+    expiry.expire(uploads)
     assert uploads.get(going.id).state == "arrived"
     assert uploads.staging_file(going).final.read_bytes() == FILM
 

@@ -25,6 +25,7 @@ from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, StorageEve
 from rushes.sources.watch import WatchedSource, without_path
 from rushes.telemetry import log
 from rushes.uploads.bucket_puts import BucketPuts
+from rushes.uploads.expiry import finish_all
 from rushes.uploads.service import Uploads
 
 PREFIX_SECONDS = 30.0  # between two lists of a bucket by a worker: each is a request for every thousand keys
@@ -190,7 +191,7 @@ class PlaceWatcher:
             if old:
                 self.home.blobs.keys(NOTHING)  # only a list tells a bucket that is not there from one without the key
                 self.puts.look(old=True)
-                self.puts.uploads.finish_all()  # those whose bytes are looked at first
+                finish_all(self.puts.uploads)  # those whose bytes are looked at first
         except TryAgain as e:
             yield from self._seen(UPLOADS, e)
         else:

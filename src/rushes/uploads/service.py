@@ -1,7 +1,7 @@
-"""Uploads: a file that comes in parts and survives cuts and restarts; its job is there before it.
+"""Resumable uploads: a file arrives in parts and survives lost connections and restarts; its job exists before it.
 
 The job's first task needs the upload's key, which has arrived when the last byte is on disk, or in the home's bucket.
-Into a bucket its parts go directly from the browser, if they can (`direct.py`), else through here.
+Into a bucket its parts go directly from the browser, if they can (`direct.py`), else through this server.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from typing import Any
 
 from rushes.blobs.documents import address
 from rushes.blobs.port import Multipart
-from rushes.domain.errors import NotFound, Refused, RushesError, StoreAway
+from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.stereo_keys import upload_key
@@ -31,22 +31,13 @@ from rushes.plan.planner import JobSpec
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
-from rushes.uploads.direct import (
-    LARGEST,
-    LARGEST_PUT,
-    OTHER_BYTES,
-    DirectUpload,
-    SignedPart,
-    part_size,
-)
+from rushes.uploads.direct import LARGEST, LARGEST_PUT, OTHER_BYTES, DirectUpload, SignedPart, part_size
 from rushes.uploads.expected import UploadJob, plan_upload_job
 from rushes.uploads.promises import check_caller, check_disk, check_upload, why_not_taken
-from rushes.uploads.staging import StagingFile, Upload, clear_strays
+from rushes.uploads.staging import StagingFile, Upload
 from rushes.uploads.writer import UploadWriter
 
 UPLOAD = "upload"  # the kind of record
-EXPIRE_SECONDS = 7 * 86400.0
-LOST_SECONDS = 28 * 86400.0  # for what is not on this disk: that of another server may have it
 
 
 @dataclass(slots=True)
@@ -80,10 +71,10 @@ class Uploads:
         ending = PurePosixPath(name).suffix.lower()
         ending = ending if ending in VIDEO + AUDIO else ".bin"
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
-        path = self._folder / id / f"source{ending}"
+        path = self.folder / id / f"source{ending}"
         label = clean_text(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
         job = self._expected(label, ending, Fingerprint(str(path), size, now), wanted)
-        place = str(path.relative_to(self._folder))
+        place = str(path.relative_to(self.folder))
         if put:
             id = _id_of(job.job)
         upload = Upload(id, label, size, job.job, job.key, place, now, sha256, caller=caller, put=put)
@@ -199,7 +190,7 @@ class Uploads:
             Refused: its parts do not go to a bucket, or it is not what was promised.
         """
         upload = self.finish(upload)
-        direct = self._direct(upload)
+        direct = self.direct(upload)
         if direct is None:
             raise Refused("this upload goes through the server", "Send it with PATCH.")
         if upload.state == "open" and direct.is_aborted():
@@ -216,7 +207,7 @@ class Uploads:
         upload = self.get(upload.id)
         if not upload.whole:
             return upload
-        with self._alone(upload):
+        with self.exclusive(upload):
             return self.tell(upload.id)
 
     def tell(self, id: str) -> Upload:
@@ -237,26 +228,6 @@ class Uploads:
         self.sums.pop(id, None)
         return self.get(id)
 
-    def expire(self) -> int:
-        """Give up what nobody has gone on with for a week, forget what was over before that; answers how many."""
-        begun = time.time_ns() - EXPIRE_SECONDS * 1e9
-        for upload in [u for u in self.all() if u.state != "open" and u.mtime_ns < begun]:
-            self.home.records.delete(UPLOAD, self.home.owner, upload.id)
-        old = [u for u in self.all() if self._is_left(u)]
-        for upload in old:
-            with suppress(RushesError), self._alone(upload):  # the next one does it
-                if self._is_left(now := self.get(upload.id)):
-                    self.drop(now, "it was not continued in time")
-        return len(old) + self._clear_strays()
-
-    def finish_all(self) -> int:
-        """Tell the ledger of everything that had arrived when the process died; answers how many."""
-        whole = [u for u in self.all() if u.whole]
-        for upload in whole:
-            with suppress(RushesError):
-                self.finish(upload)
-        return len(whole)
-
     def all(self) -> Iterator[Upload]:
         """Every upload there is a record of."""
         return (self._of(record) for record in self.home.all_records(UPLOAD))
@@ -267,7 +238,7 @@ class Uploads:
         for command in (JobCommand.CANCEL, JobCommand.FORGET):  # a job of a file that never came helps nobody
             with suppress(Refused, NotFound):
                 self.home.ledger.control(upload.job, command)
-        if direct := self._direct(upload):
+        if direct := self.direct(upload):
             direct.abort()
         if direct or upload.put:
             self.home.blobs.delete(upload.key)
@@ -294,7 +265,7 @@ class Uploads:
         if upload.put:
             etag, size = self._version(upload)
             why = why_not_taken(size, upload, self.home.settings)
-        elif direct := self._direct(upload):
+        elif direct := self.direct(upload):
             etag, why = direct.complete(upload.sha256)
         else:
             etag, why = "", "" if self._has_promised_hash(upload) else OTHER_BYTES
@@ -309,15 +280,6 @@ class Uploads:
         self.sums.pop(upload.id, None)
         return self.sum(upload) == upload.sha256
 
-    def _clear_strays(self) -> int:
-        """What was begun here or in the bucket and is in no record that is open: a kill came between."""
-        going = [u for u in self.all() if u.state == "open"]
-        count = clear_strays(self._folder, frozenset(u.id for u in going), EXPIRE_SECONDS)
-        with suppress(StoreAway):  # the next one does it
-            if bucket := self.home.multipart:
-                count += bucket.abort_older("input", 2 * EXPIRE_SECONDS, {u.multipart for u in going})
-        return count
-
     def _begun_in_bucket(self, bucket: Multipart, upload: Upload) -> Upload:
         try:
             upload = replace(upload, multipart=bucket.begin(upload.key))
@@ -327,7 +289,8 @@ class Uploads:
         self._keep(upload)
         return upload
 
-    def _direct(self, upload: Upload) -> DirectUpload | None:
+    def direct(self, upload: Upload) -> DirectUpload | None:
+        """Its parts in the bucket, if that is where they go."""
         bucket, u = self.home.multipart, upload
         if bucket is None or not u.multipart:
             return None
@@ -379,8 +342,8 @@ class Uploads:
         promised = [upload for upload in self._promised() if upload.id != but]
         check_caller(size, [upload for upload in promised if upload.caller == caller], s)
         if here:
-            make_private(self._folder)
-            disk = os.statvfs(self._folder)
+            make_private(self.folder)
+            disk = os.statvfs(self.folder)
             check_disk(size, [u for u in promised if not (u.part or u.put)], disk.f_bavail * disk.f_frsize, s)
 
     def _promised(self) -> list[Upload]:
@@ -389,14 +352,15 @@ class Uploads:
         return [u if u.part or u.put else replace(u, offset=self._there(u)) for u in kept if u.state == "open"]
 
     @property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
+        """Where files grow that come through here."""
         return Path(os.path.realpath(self.home.folder)) / "uploads"
 
     def staging_file(self, upload: Upload) -> StagingFile:
         """Where its bytes come to, if they come through here."""
-        return StagingFile(self._folder / upload.path)
+        return StagingFile(self.folder / upload.path)
 
-    def _alone(self, upload: Upload) -> AbstractContextManager[object]:
+    def exclusive(self, upload: Upload) -> AbstractContextManager[object]:
         """Nobody else writes meanwhile; a bucket, and a file that is in its place, need nothing for it."""
         staging = self.staging_file(upload)
         return staging.lock() if staging.part.exists() else nullcontext()
@@ -408,7 +372,7 @@ class Uploads:
             return upload.size
         if upload.put:
             return self._version(upload)[1]
-        if direct := self._direct(upload):
+        if direct := self.direct(upload):
             return direct.size_received()
         return self.staging_file(upload).size()
 
@@ -416,15 +380,6 @@ class Uploads:
         """ETag and size of what lies at its key in the bucket."""
         there = self.home.blobs.read(upload.key, 0, 1)
         return (there.version, there.size) if there else ("", 0)
-
-    def _is_left(self, upload: Upload) -> bool:
-        """Whether nobody has gone on with it for too long."""
-        if upload.state != "open" or upload.whole:
-            return False
-        begun = time.time() - upload.mtime_ns / 1e9
-        direct = self._direct(upload)
-        age = begun if upload.put else direct.age(begun) if direct else self.staging_file(upload).age()
-        return begun > LOST_SECONDS if age is None else age > EXPIRE_SECONDS
 
     def _of(self, record: Record) -> Upload:
         upload = Upload(**record.doc, version=record.version)

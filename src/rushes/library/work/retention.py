@@ -22,6 +22,7 @@ from rushes.library.queue_documents import QueueDocuments
 from rushes.library.queues import RECIPE
 from rushes.records.port import Conflict, Record
 from rushes.telemetry import log
+from rushes.uploads.expiry import expire, finish_all
 from rushes.uploads.service import Uploads
 from rushes.worker.scratch import clear
 
@@ -45,8 +46,8 @@ def begin_round(home: Home, name: str) -> tuple[GcRound, WorkFile]:
 def tidy(home: Home) -> None:
     """What else is left behind: uploads that nobody goes on with, answered requests, unfinished files, scratch."""
     uploads = Uploads(home)
-    uploads.finish_all()
-    uploads.expire()
+    finish_all(uploads)
+    expire(uploads)
     forget_requests(home)
     home.follower.check(home.owner)
     remove_unfinished(home.blobs)
