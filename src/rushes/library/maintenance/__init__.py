@@ -23,6 +23,8 @@ from rushes.jobs.maintenance.reports import (
 )
 from rushes.library.work.progress import RunProgress, RunReport
 from rushes.settings import SettingValue, list_settings
+from rushes.uploads.expiry import expire, finish_all
+from rushes.uploads.service import Uploads
 from rushes.wiring.setup import folder_blobs
 
 
@@ -79,6 +81,12 @@ class Maintenance:
             made = backup(self.home.folder, self.home.blobs, local_path(to), snapshots, folder_blobs)
         home_folder.remember(local_path(to))
         return made
+
+    def tidy_uploads(self) -> None:
+        """Finish uploads that had arrived when a process died, and give up those that nobody continues."""
+        uploads = Uploads(self.home)
+        finish_all(uploads)
+        expire(uploads)
 
     def read_sidecars(self, paths: Iterable[str | Path]) -> list[SidecarReport]:
         """Make videos searchable from the sidecar files next to them, although their home was lost."""

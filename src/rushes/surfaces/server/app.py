@@ -117,8 +117,7 @@ def _include(app: FastAPI) -> None:
 async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     """While it runs it follows the ledger; first it finishes uploads that had arrived when the last process died."""
     library: Library = app.state.library
-    await asyncio.to_thread(library.uploads.finish_all)
-    await asyncio.to_thread(library.uploads.expire)
+    await asyncio.to_thread(library.maintenance.tidy_uploads)
     await asyncio.to_thread(forget_requests, library.home)
     await asyncio.to_thread(app.state.access.accounts.end_sessions)
     await asyncio.to_thread(app.state.access.accounts.audit.forget)
