@@ -125,7 +125,7 @@ def _loggers() -> tuple[logging.Logger, ...]:
 
 
 class Outage:
-    """Says once that something is away, and once that it is back, however often it is tried meanwhile."""
+    """Says once that something is away, and once that it is back, however many retries there are in between."""
 
     def __init__(self, what: str) -> None:
         self._what, self._since = what, 0.0

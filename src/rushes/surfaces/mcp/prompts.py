@@ -27,7 +27,7 @@ How to write a query of the tool `search` (no text is an error; what is not unde
 | `say:budget near:5s text:q3` | at most so far apart |
 | `say:budget before text:q3` | ends before the other begins |
 | `say:budget during text:q3` | lies inside the other |
-| `place:beach with person:anna` | the first, where the other is there at some time of it |
+| `place:beach with person:anna` | the first, if the other overlaps it |
 """
 
 
