@@ -16,11 +16,11 @@ from rushes.domain.errors import StoreAway
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
-from rushes.library.event_listener import LOOKED, EventListener
+from rushes.library.watching.event_listener import LOOKED, EventListener
 from rushes.servers import seaweed
 from rushes.servers.process import free_port
 from rushes.sources.port import StorageEvent
-from rushes.uploads import promises
+from rushes.uploads import limits as promises
 from rushes.uploads.expected import ExpectedUpload
 from tests.acceptance.conftest import wait_for
 from tests.acceptance.test_storage_events import PROBE, Site, hurried, site  # noqa: F401 - fixtures
@@ -174,7 +174,7 @@ def told(server: Serving, body: Any, token: str = SHOUT) -> int:
 
 
 def test_seaweedfs_tells_a_server_by_its_webhook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rushes.library.event_listener.LOOK_SECONDS", 4e9)  # nobody looks by itself
+    monkeypatch.setattr("rushes.library.watching.event_listener.LOOK_SECONDS", 4e9)  # nobody looks by itself
     place = BucketLocation("films", "", f"http://127.0.0.1:{free_port()}", KEY, SECRET)
     home, folder = tmp_path / "home", tmp_path / "weed"
     home.mkdir()

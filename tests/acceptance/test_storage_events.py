@@ -6,7 +6,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,7 @@ class Site:
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scans come after a few looks, and a queue without messages is not waited for."""
-    monkeypatch.setattr(import_module("rushes.library.watch"), "SCAN_LOOKS", SCAN_LOOKS)  # a function has its name
+    monkeypatch.setattr("rushes.library.watching.watch.SCAN_LOOKS", SCAN_LOOKS)  # a function has its name
     monkeypatch.setattr("rushes.sources.event_queue._WAIT_SECONDS", 0)
 
 
@@ -228,7 +227,7 @@ def test_machines_share_out_films_by_a_queue_of_their_addresses_and_by_looking(
 ) -> None:
     """Each is told of twice, by two machines' looks as well: every film is taken in once, and the queue is empty."""
     site.sqs.ask("set_queue_attributes", QueueUrl=site.queue, Attributes={"VisibilityTimeout": "1"})
-    monkeypatch.setattr(import_module("rushes.library.watch"), "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("rushes.library.watching.watch.LOOK_SECONDS", 0.05)
     settings = (site.home / "rushes.toml").read_text().replace("/home", "") + f'store = "{site.bucket.url}"\n'
     homes = [tmp_path / f"machine{n}" for n in range(2)]
     for home in homes:

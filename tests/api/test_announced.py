@@ -10,7 +10,7 @@ from rushes.domain.task import Failure
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, job_spec, wake
-from rushes.library.watch import hand_over
+from rushes.library.watching.watch import hand_over
 from rushes.sources.folder import fingerprint
 from rushes.transport.poll import Poll
 from rushes.transport.port import Transport

@@ -22,7 +22,7 @@ from rushes.bucket.location import BucketLocation
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
-from rushes.uploads.promises import unsent
+from rushes.uploads.limits import unsent
 from rushes.uploads.service import Uploads
 from rushes.uploads.writer import UploadWriter
 from tests.api.kit import Serving, serving, wait_for

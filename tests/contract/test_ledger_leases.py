@@ -28,8 +28,8 @@ from rushes.domain.errors import LeaseLost
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import MAX_LOSSES, Finish, Lease, LeaseStatus, TaskState, Verdict
-from rushes.ledger.left_lanes import LOOK_SECONDS, LeftLanes
 from rushes.ledger.port import Debt, Ledger
+from rushes.ledger.unserved_lanes import LOOK_SECONDS, UnservedLanes
 
 E = EventType
 NEW = new_job()
@@ -207,7 +207,7 @@ def test_work_that_is_bound_to_a_site_is_claimed_only_by_who_sees_it(ledger: Led
 def test_lane_gpu_is_taken_by_a_worker_of_lane_cpu_when_no_worker_takes_it(ledger: Ledger) -> None:
     opened(ledger, NEW, [replace(draft, lane="gpu") for draft in PLAN])
     worker(ledger)
-    lanes = ("cpu", *LeftLanes(ledger).beside(["cpu"]))
+    lanes = ("cpu", *UnservedLanes(ledger).beside(["cpu"]))
     assert {lease.lane for lease in ledger.claim("w1", lanes, 9)} == {"gpu"}
 
 
@@ -217,7 +217,7 @@ def test_lane_gpu_is_left_to_the_workers_that_take_it_while_one_is_there(
 ) -> None:
     now = Clock()
     worker(ledger)
-    beside = partial(LeftLanes(ledger, now.now).beside, ["cpu", "cpu@studio"])
+    beside = partial(UnservedLanes(ledger, now.now).beside, ["cpu", "cpu@studio"])
     assert beside() == ("gpu", "gpu@studio")
     gpu = replace(who("w2"), lanes=("gpu",))
     ledger.renew(gpu, {}, {})

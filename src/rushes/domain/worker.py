@@ -83,15 +83,15 @@ def missing_gpu_lanes(lanes: Sequence[str]) -> tuple[str, ...]:
     return tuple(lane for lane in beside if lane not in lanes)
 
 
-def left_lanes(lanes: Sequence[str], workers: Iterable[Worker]) -> tuple[str, ...]:
-    """Those of the missing gpu lanes that no live worker takes; none if no worker is known, as nobody can tell then."""
+def unserved_lanes(lanes: Sequence[str], workers: Iterable[Worker]) -> tuple[str, ...]:
+    """Those of the missing gpu lanes that no live worker takes; none if no worker is known."""
     taken = {lane for w in workers if w.alive and not w.draining for lane in w.incarnation.lanes}
     return tuple(lane for lane in missing_gpu_lanes(lanes) if taken and lane not in taken)
 
 
 def lanes_of(worker: Worker, workers: Iterable[Worker]) -> tuple[str, ...]:
     """What one of these workers takes now."""
-    return (*worker.incarnation.lanes, *left_lanes(worker.incarnation.lanes, workers))
+    return (*worker.incarnation.lanes, *unserved_lanes(worker.incarnation.lanes, workers))
 
 
 @dataclass(frozen=True, slots=True)

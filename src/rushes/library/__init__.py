@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from rushes.library.estimates import Estimates
     from rushes.library.jobs import Jobs
     from rushes.library.maintenance import Maintenance
-    from rushes.library.paths import Paths
     from rushes.library.queues import Queues
     from rushes.library.spelling import Vocabulary
+    from rushes.library.watching.paths import Paths
     from rushes.library.work.progress import RunProgress, RunReport
     from rushes.plan.options import parse_options
     from rushes.plan.recipes import RECIPES
@@ -161,7 +161,7 @@ class Library:
     @cached_property
     def paths(self) -> Paths:
         """Folders that are watched."""
-        from rushes.library.paths import Paths
+        from rushes.library.watching.paths import Paths
 
         return Paths(self.home)
 
@@ -254,13 +254,13 @@ class Library:
     ) -> Iterator[IntakeResult]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
         from rushes.jobs.intake import JobRequest
-        from rushes.library.watch import wait, watch
+        from rushes.library.watching.watch import wait, watch
 
         return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause or wait)
 
     def watching(self, place: Place) -> AbstractContextManager[None]:
         """Take in what is new at a place meanwhile; what is there already is taken in first."""
-        from rushes.library.watch import watching
+        from rushes.library.watching.watch import watching
 
         return watching(self.home, str(place))
 

@@ -19,7 +19,7 @@ from rushes.ledger.pages import every
 from rushes.plan.planner import JobSpec
 from rushes.telemetry import log
 from rushes.uploads.direct import SECONDS
-from rushes.uploads.promises import check_upload
+from rushes.uploads.limits import check_upload
 from rushes.uploads.service import UPLOAD, Uploads
 from rushes.uploads.staging import Upload
 

@@ -33,7 +33,7 @@ from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
 from rushes.uploads.direct import LARGEST, LARGEST_PUT, OTHER_BYTES, DirectUpload, SignedPart, part_size
 from rushes.uploads.expected import UploadJob, plan_upload_job
-from rushes.uploads.promises import check_caller, check_disk, check_upload, why_not_taken
+from rushes.uploads.limits import check_caller, check_disk, check_upload, why_not_taken
 from rushes.uploads.staging import StagingFile, Upload
 from rushes.uploads.writer import UploadWriter
 

@@ -9,7 +9,7 @@ from rushes.domain.errors import OverLimit
 from rushes.files import sync
 from rushes.home import Home
 from rushes.uploads.direct import HEAD, describe_non_footage
-from rushes.uploads.promises import check_disk, check_upload
+from rushes.uploads.limits import check_disk, check_upload
 from rushes.uploads.staging import StagingFile, Upload
 
 

@@ -11,8 +11,8 @@ from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish, Lease, parse_spec
 from rushes.domain.worker import DiskSpace, Incarnation
 from rushes.files import folder_identity
-from rushes.ledger.left_lanes import LeftLanes
 from rushes.ledger.port import SweepResult, WorkLedger
+from rushes.ledger.unserved_lanes import UnservedLanes
 from rushes.telemetry import BugLog, Outage, log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
@@ -65,7 +65,7 @@ class Shell:
         self.on_input: Callable[[inputs.Input], None] = lambda _input: None  # called in the worker's loop
         self.bugs, self._outage = BugLog(), Outage("store unavailable")
         self._filtered = deps.filter
-        self._site_lanes, self._left = SiteLanes(deps.ledger), LeftLanes(deps.ledger)
+        self._site_lanes, self._left = SiteLanes(deps.ledger), UnservedLanes(deps.ledger)
         self._background = Background(self.bugs)
         self._retention, self._retention_at = Background(self.bugs), time.monotonic() + RETENTION_SECONDS
         report = self._inputs.put

@@ -225,7 +225,7 @@ def test_a_transcription_is_complete_when_its_transcript_is(bench: Bench) -> Non
 def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> None:
     """Video Discovery Service, config: a path may have its own configuration, which it answers and each task keeps.
 
-    Where: library/path_watcher.py
+    Where: library/watching/path_watcher.py
     """
     folder = bench.folder / "own config"
     folder.mkdir(exist_ok=True)
@@ -283,7 +283,7 @@ def test_a_size_of_whisper_is_that_size(bench: Bench) -> None:
 def test_a_stored_path_is_watched_and_its_film_worked_on(site: Site, video: dict[str, Any]) -> None:
     """Video Discovery → Task Creation → Job Enqueueing: a film in a stored path is found and all six tasks complete.
 
-    Where: library/path_watcher.py, surfaces/server/app.py
+    Where: library/watching/path_watcher.py, surfaces/server/app.py
     """
     rows = site.http.get("/tasks", params={"video_id": video["id"]}).json()["items"]
     assert {row["task_type"] for row in rows} == set(TASK_TYPES)

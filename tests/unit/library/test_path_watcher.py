@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rushes.domain.errors import Refused
 from rushes.jobs.intake import JobRequest
-from rushes.library.path_watcher import PathWatcher
-from rushes.library.paths import PATH, Paths
+from rushes.library.watching.path_watcher import PathWatcher
+from rushes.library.watching.paths import PATH, Paths
 from rushes.wiring import open_home
 from tests.unit.media_files import plain
 

@@ -10,7 +10,7 @@ import pytest
 from rushes.domain.errors import NotFound, OverLimit
 from rushes.jobs.intake import JobRequest
 from rushes.library import Library
-from rushes.uploads import promises
+from rushes.uploads import limits as promises
 
 FILM = b"\0\0\0\x18ftypmp42" + bytes(9_000)
 

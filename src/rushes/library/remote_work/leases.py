@@ -18,9 +18,9 @@ from rushes.domain.worker import NOW, Incarnation, lanes_at
 from rushes.home import Home
 from rushes.jobs.control import Reconciler, announce
 from rushes.jobs.open_plan import PlanOpener
-from rushes.ledger.left_lanes import LeftLanes
 from rushes.ledger.pages import tasks_by_id
 from rushes.ledger.port import Completed, Renewed, SweepResult
+from rushes.ledger.unserved_lanes import UnservedLanes
 from rushes.library.access.task_tokens import TaskToken, TokenKeys, TokenSigner
 from rushes.worker.publish import sweep_page
 
@@ -42,7 +42,7 @@ class RemoteLeases:
         self._signer_at, self._signer = float("-inf"), TokenSigner(())
         self._sweeping, self._swept, self._swept_at = threading.Lock(), SweepResult(), float("-inf")
         self._waits = threading.BoundedSemaphore(WAITS)
-        self._left = LeftLanes(home.ledger)
+        self._left = UnservedLanes(home.ledger)
 
     @property
     def batch(self) -> int:

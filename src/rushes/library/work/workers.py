@@ -15,7 +15,7 @@ from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.needed_models import missing_by_stage
 from rushes.ledger.pages import all_tasks
-from rushes.library.event_listener import open_listener
+from rushes.library.watching.event_listener import open_listener
 from rushes.library.work.metrics_endpoint import serve_metrics
 from rushes.library.work.retention import Retention
 from rushes.library.work.task_spans import TaskSpans

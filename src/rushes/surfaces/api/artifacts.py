@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from rushes.domain.errors import Refused
-from rushes.library.paths import Record
 from rushes.library.videos import EVERY
 from rushes.library.videos.payloads import TYPES
 from rushes.library.videos.runs import Envelope
+from rushes.library.watching.paths import Record
 from rushes.surfaces.api.artifact_schemas import check_payload
 from rushes.surfaces.http.deps import LibraryDep, Name
 from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, page, unseal

@@ -3,7 +3,7 @@
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 
-from rushes.library.event_listener import EventListener
+from rushes.library.watching.event_listener import EventListener
 
 router = APIRouter(tags=["storage events"])
 

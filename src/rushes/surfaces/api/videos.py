@@ -12,9 +12,9 @@ from rushes.domain.keys import JSON
 from rushes.domain.text import clean_text
 from rushes.library import IntakeResult, JobRequest, Library, RemovalReport
 from rushes.library.names import stem
-from rushes.library.paths import FoundFile, SkippedFile
 from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
+from rushes.library.watching.paths import FoundFile, SkippedFile
 from rushes.surfaces.api.media import content_disposition
 from rushes.surfaces.http.deps import ActiveDep, Id, Key, LibraryDep, Name, Place, accepted, active_of, once
 from rushes.surfaces.http.schemas import (

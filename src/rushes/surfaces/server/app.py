@@ -16,9 +16,9 @@ from rushes.domain.errors import RushesError, WrongHome
 from rushes.library import Library, version
 from rushes.library.access.accounts import Accounts
 from rushes.library.access.signing import Signer
-from rushes.library.event_listener import open_listener
 from rushes.library.idempotency import forget_requests
-from rushes.library.path_watcher import PathWatcher
+from rushes.library.watching.event_listener import open_listener
+from rushes.library.watching.path_watcher import PathWatcher
 from rushes.library.webhook import Webhook
 from rushes.library.work.fleet_figures import FleetWatch
 from rushes.otlp.figures import sending_figures

@@ -12,7 +12,7 @@ from rushes.domain.job import Job
 from rushes.domain.task_types import TASK_TYPES, task_type
 from rushes.library import Library
 from rushes.library.jobs import Step, join_steps, models_of, profile_of, video_of
-from rushes.library.paths import Record
+from rushes.library.watching.paths import Record
 from rushes.surfaces.api import artifacts, jobs, videos
 from rushes.surfaces.api.documents.eioku_config import TaskConfigs, config_of
 from rushes.surfaces.http.deps import Id, LibraryDep, Place

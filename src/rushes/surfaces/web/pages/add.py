@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse, Response
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.video import BUCKETS
 from rushes.library import IntakeResult, JobRequest, Library
-from rushes.library.paths import FoundFile, SkippedFile
 from rushes.library.videos.stereo import in_format
+from rushes.library.watching.paths import FoundFile, SkippedFile
 from rushes.surfaces.api.videos import add_places, check_places, roots_of
 from rushes.surfaces.http.deps import LibraryDep, Place
 from rushes.surfaces.web.pages.video import VIEWS

@@ -4,9 +4,9 @@ import threading
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.home import Home
-from rushes.library.paths import Paths
-from rushes.library.watch import LOOK_SECONDS, PlaceWatcher
-from rushes.library.watched_places import remembered_request
+from rushes.library.watching.paths import Paths
+from rushes.library.watching.watch import LOOK_SECONDS, PlaceWatcher
+from rushes.library.watching.watched_places import remembered_request
 from rushes.records.port import Record
 from rushes.sources.watch import WatchedSource
 from rushes.telemetry import Outage, log

@@ -19,7 +19,7 @@ from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, take_in
 from rushes.jobs.submit import request_id_of
 from rushes.ledger.pages import all_tasks, every
-from rushes.library.watched_places import announce_places
+from rushes.library.watching.watched_places import announce_places
 from rushes.plan.planner import JobSpec
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, StorageEvents
 from rushes.sources.watch import WatchedSource, without_path

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from rushes.domain.errors import RushesError, TryAgain
 from rushes.home import Home
 from rushes.jobs.intake import take_in
-from rushes.library.watched_places import watched_places
+from rushes.library.watching.watched_places import watched_places
 from rushes.records.port import Conflict
 from rushes.sources.event_forms import parse_events
 from rushes.sources.port import EventMessage, StorageEvent, StorageEvents

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest
-from rushes.library.paths import PATH
+from rushes.library.watching.paths import PATH
 
 WATCHED = "watched"  # the kind of record
 _TUPLES = ("only", "skip")

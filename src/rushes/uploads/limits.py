@@ -1,4 +1,4 @@
-"""What open uploads have promised: no more than the disk has room for, and than one person may leave open. Pure."""
+"""Limits of uploads: the size of a file, and what open uploads may take of the disk and per user. Pure."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,0 +1,1 @@
+"""Watching folders and buckets: new videos there are added."""
