@@ -101,7 +101,7 @@ def test_a_process_whose_caller_is_gone_is_given_up(code: str) -> None:
 
 
 def test_a_process_may_ask_for_what_models_can_do_and_nothing_else() -> None:
-    with pytest.raises(Refused, match="something that it does not have"):
+    with pytest.raises(Refused, match="requested something that does not exist"):
         served(UNKNOWN_CAPABILITY, stay)
 
 
