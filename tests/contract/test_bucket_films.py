@@ -14,7 +14,7 @@ from tests.faulty_http import conflict, flipped, lost, short, slow_down, way_to
 
 from rushes.bucket.conditional import ConditionalBucket, StoredObject
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import StoreAway, WrongHome
+from rushes.domain.errors import StoreAway, TryAgain, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.result import Result
@@ -133,6 +133,30 @@ def test_two_machines_work_on_two_films(machine: Machines) -> None:
     (one,), (two,) = a.ledger.claim("a", ["cpu"], 1), b.ledger.claim("b", ["cpu"], 1)
     assert {one.job, two.job} == {FILM.id, OTHER.id}
     assert not a.ledger.claim("a", ["cpu"], 1)
+
+
+def test_a_film_that_waits_for_a_slot_is_left_to_other_machines(machine: Machines) -> None:
+    """A machine with one slot takes a second film while the first has nothing ready for a moment."""
+    a, b = machine("a"), machine("b")
+    begin(a)
+    begin(a, OTHER)
+    held = a.ledger.claim("a", ["cpu"], 1)
+    renewing = {lease.task: lease.fence for lease in held}
+    for _ in range(2):
+        assert len([*a.ledger.films]) == 2
+        assert a.ledger.renew(a.me, renewing, {}).leases == dict.fromkeys(renewing, "keep")
+    (waits,) = {FILM.id, OTHER.id} - {lease.job for lease in held}
+    worker(b.ledger, "b")
+    b.clock.advance(10)
+    assert {lease.job for lease in b.ledger.claim("b", ["cpu"], 8)} == {waits}
+
+
+def test_a_new_job_for_a_film_that_another_machine_holds_is_refused_with_its_name(machine: Machines) -> None:
+    a, b = machine("a"), machine("b")
+    begin(a)
+    again = replace(new_job("again"), name=FILM.name)
+    with pytest.raises(TryAgain, match=r"worker a is working on film.mp4"):
+        b.ledger.submit(again, first_of(again))
 
 
 def test_readers_see_all_films_in_order(machine: Machines) -> None:

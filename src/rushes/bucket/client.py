@@ -73,5 +73,5 @@ def _store_error(doing: str, error: Exception) -> StoreAway:
         )
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text:
         return StoreRefuses(f"{doing}: the bucket denies access", "Check the key and its permissions.")
-    hint = "Check that the bucket exists. Work continues automatically."
+    hint = "Check the network and the address of the service. Workers continue when it answers."
     return StoreAway(f"{doing}: {text.partition(chr(10))[0][:300]}", hint)

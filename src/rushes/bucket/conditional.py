@@ -40,17 +40,18 @@ def listed(etag: str) -> str:
 class ConditionalBucket:
     """Compare and swap by version: If-Match and If-None-Match of S3 and Azure, the generation of Google."""
 
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+    def __init__(self, store: ObjectStore, root: str = "") -> None:
+        """`root` is how people call what the keys are below."""
+        self._store, self._root = store, root
 
     @staticmethod
     def at(location: BucketLocation) -> "ConditionalBucket":
         """The bucket (or prefix of one) at a location."""
-        return ConditionalBucket(connect(location))
+        return ConditionalBucket(connect(location), f"{location.url}/")
 
     def list(self, prefix: str) -> dict[str, str]:
         """Every key below a prefix, with its ETag."""
-        with translate_errors(f"listing {prefix}"):
+        with translate_errors(f"listing {self._root}{prefix}"):
             found = [meta for page in self._store.list(prefix) for meta in page]
         return {meta["path"]: meta["e_tag"] or "" for meta in found}
 
@@ -68,7 +69,7 @@ class ConditionalBucket:
         raise WrongHome(f"{key} is damaged", "Restore an earlier version of this object in the bucket.")
 
     def _get(self, key: str, *, body: bool) -> StoredObject | None:
-        with translate_errors(f"reading {key}"), contextlib.suppress(FileNotFoundError):
+        with translate_errors(f"reading {self._root}{key}"), contextlib.suppress(FileNotFoundError):
             answer = self._store.get(key, options={} if body else {"head": True})
             data = bytes(answer.bytes()) if body else b""
             labels = {name: value for name, value in answer.attributes.items() if isinstance(name, str)}
@@ -100,7 +101,7 @@ class ConditionalBucket:
         """None if it was refused: by its condition, or because two writes met."""
         etag, _, generation = was.partition(_GENERATION)
         mode: Any = {"e_tag": etag, **({"version": generation} if generation else {})} if was else "create"
-        with effect(point), translate_errors(f"writing {key}"):
+        with effect(point), translate_errors(f"writing {self._root}{key}"):
             try:
                 return self._version(
                     self._store.put(key, data, mode=mode, attributes=dict(attributes), use_multipart=False)
@@ -116,7 +117,7 @@ class ConditionalBucket:
 
     def delete(self, key: str, point: str) -> None:
         """Delete it; no error if it is missing."""
-        with effect(point), translate_errors(f"deleting {key}"), contextlib.suppress(FileNotFoundError):
+        with effect(point), translate_errors(f"deleting {self._root}{key}"), contextlib.suppress(FileNotFoundError):
             self._store.delete(key)
 
 

@@ -94,7 +94,7 @@ class S3Blobs:
         labels = {"sha256": hashlib.sha256(data).hexdigest(), "token": token}
         with effect("manifest"):
             for _ in range(_TRIES):
-                with translate_errors(f"creating {key}"), contextlib.suppress(AlreadyExistsError):
+                with translate_errors(f"creating {self.root}/{key}"), contextlib.suppress(AlreadyExistsError):
                     self._store.put(checked_key(key), data, mode="create", attributes=labels)
                     return True
                 if found := self._document(key):
@@ -106,7 +106,7 @@ class S3Blobs:
         if end is None:
             found = self._document(checked_key(key))
             return None if found is None else ByteRange(found.data[start:], len(found.data), found.version)
-        with translate_errors(f"reading {key}"), contextlib.suppress(FileNotFoundError):
+        with translate_errors(f"reading {self.root}/{key}"), contextlib.suppress(FileNotFoundError):
             meta = self._store.head(checked_key(key))
             end = min(end, meta["size"])
             data = bytes(self._store.get_range(key, start=start, end=end)) if start < end else b""
@@ -118,7 +118,7 @@ class S3Blobs:
         found = self._head(stored_key(key))
         if found is None or (older and found.age < older) or (was is not None and not self._is_still(key, was)):
             return False
-        with effect("drop"), translate_errors(f"deleting {key}"), contextlib.suppress(FileNotFoundError):
+        with effect("drop"), translate_errors(f"deleting {self.root}/{key}"), contextlib.suppress(FileNotFoundError):
             self._store.delete(key)
         if key.startswith("blobs/"):
             self._cache.drop("-".join(parse_blob_key(key)))
@@ -126,7 +126,7 @@ class S3Blobs:
 
     def keys(self, prefix: str) -> Iterator[str]:
         folder = prefix.rpartition("/")[0]
-        with translate_errors("listing keys"):
+        with translate_errors(f"listing {self.root}"):
             found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
         # SeaweedFS lists what is in b/ before b-d, and a prefix of S3Store is a folder, not a beginning
         return iter(sorted(key for key in found if key.startswith(prefix) and not key.startswith(".")))
@@ -197,7 +197,7 @@ class S3Blobs:
 
     def _read_document(self, key: str) -> _Document | None:
         try:
-            with translate_errors(f"reading {key}"):
+            with translate_errors(f"reading {self.root}/{key}"):
                 answer = self._store.get(key)
                 data, labels = bytes(answer.bytes()), answer.attributes
                 version = (answer.meta["e_tag"] or "").strip('"')
@@ -208,7 +208,7 @@ class S3Blobs:
         return _Document(data, version, labels.get("token", ""))
 
     def _is_still(self, key: str, was: bytes) -> bool:
-        with translate_errors(f"reading {key}"), contextlib.suppress(FileNotFoundError):
+        with translate_errors(f"reading {self.root}/{key}"), contextlib.suppress(FileNotFoundError):
             return bytes(self._store.get(key).bytes()) == was
         return False
 

@@ -113,6 +113,7 @@ class BucketLedger:
         self._directory = Directory(self.films, self._copies)
         self._film_of, self._film_of_key = film_of, film_of_key
         self.at_work = False
+        self._idle: frozenset[str] = frozenset()  # films on which nothing ran when the lock was last renewed
 
     def for_work(self) -> "BucketLedger":
         """The same for a worker: of results it knows those of films that it holds, and no other film is fetched for it.
@@ -171,6 +172,7 @@ class BucketLedger:
                 )
                 leases |= reply.leases
                 drain, gone = drain or reply.drain, gone or reply.gone
+        self._release_idle()
         return Renewed(leases, drain, gone)
 
     @_guarded
@@ -362,6 +364,16 @@ class BucketLedger:
         if name in self._copies.asked and not self.films.held(name) and (film := self._try(name)):
             self.films.release(film)
 
+    def _release_idle(self) -> None:
+        """Leave films on which nothing ran at two renewals to others, if this process is busy with another film."""
+        films = [*self.films]
+        idle = [film for film in films if not film.ledger.tasks(state=TaskState.LEASED, limit=1).rows]
+        for film in idle if len(idle) < len(films) else ():
+            if film.name in self._idle:
+                with contextlib.suppress(StoreAway):  # the next renewal does it
+                    self.films.release(film)
+        self._idle = frozenset(film.name for film in idle)
+
     def _nothing_open(self) -> bool:
         """Whether no film that is not held has work left in it, as far as the last look tells."""
         return next((name for name in self._copies.open_films() if not self.films.held(name)), None) is None
@@ -398,7 +410,8 @@ class BucketLedger:
         if film is None and asked:
             self.films.request(name, asked)
         if film is None:
-            raise TryAgain(f"{name} is in use by another worker", "Try again when it has finished, or stop it.")
+            holder = f"worker {self.films.holder(name)}".rstrip()
+            raise TryAgain(f"{holder} is working on {name}", "Try again when it is done, or stop that worker.")
         try:
             answer = verb(film)
             self.films.store(film)

@@ -90,6 +90,11 @@ class Films:
             self._held[name] = film
             return film
 
+    def holder(self, name: str) -> str:
+        """The worker that held a film when we last asked for it in vain, "" if it is not known."""
+        lock = self._locks.get(name)
+        return lock.held_by if lock else ""
+
     def keep(self, film: Film) -> bool:
         """Renew its lock; whether it is still ours. While the bucket is away, nobody has said that it is not."""
         try:

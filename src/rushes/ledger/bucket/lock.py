@@ -66,6 +66,7 @@ class FilmLock:
         self._turn = threading.Lock()  # two threads that write it would refuse each other
         self.writer = secrets.token_hex(8)  # by which our own writes are known when their answers were lost
         self.taken_from = ""  # the worker that held it before us, if we did not wait for its release
+        self.held_by = ""  # the worker that held it when we last asked for it in vain
 
     @property
     def token(self) -> int:
@@ -89,6 +90,7 @@ class FilmLock:
             document = parse_lock(there.data) if there else None
             ours = there is not None and there.labels.get(WRITER) == self.writer
             if there and document and not ours and not self._is_over(there.etag, document):
+                self.held_by = document.worker_id
                 return False
             token = max(last_token, document.fencing_token if document else 0) + 1
             if not ours:

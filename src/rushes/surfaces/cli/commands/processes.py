@@ -136,7 +136,8 @@ def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
     fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
     session.message("worker", worker=worker.shell.me.id, home=home, **fields)
     takes = f"{plural(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
-    session.remark(f"working for {home}", (f"  {takes}", DONE))
+    place = session.home if "://" in str(session.home) else home  # a bucket or a server, not this machine's copies
+    session.remark(f"working for {place}", (f"  {takes}", DONE))
 
 
 def _end(session: Session, view: WorkerView, code: int) -> None:
