@@ -10,6 +10,7 @@ order. Prints one line of the table of capacity; 1 if anything was lost. Everyth
 import argparse
 import asyncio
 import json
+import random
 import resource
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from rushes.remote.generated import events_pb2, jobs_pb2
 QUEUE, CHANNELS = "load", 16
 LIMIT_SECONDS = 1200.0  # then it is over, and what is not done is lost
 BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
-PAUSE = (0.02, 1.0)  # seconds before a refused call is made again: at first, and at most
+PAUSE = (0.1, 5.0)  # seconds before a refused call is made again: at first, and at most
 END = -1  # instead of a number: nothing more comes
 AT_ONCE = 32  # jobs that are enqueued at the same time
 
@@ -103,7 +104,7 @@ class Client:
                 if e.code() not in BUSY:
                     raise
                 self._figures.refused += 1
-                await asyncio.sleep(pause)
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
                 pause = min(PAUSE[1], 2 * pause)
                 continue
             self._figures.seconds[verb].append(time.perf_counter() - begin)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from rushes.blobs.local_cache import LocalCache
 from rushes.blobs.remote import RemoteBlobs
@@ -22,6 +23,7 @@ from rushes.domain.errors import (
     NotFound,
     Refused,
     SourceChanged,
+    StoreAway,
 )
 from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.keys import job_id, manifest_key, task_id
@@ -36,6 +38,7 @@ from rushes.library.access.worker_tokens import WorkerTokens
 from rushes.remote.client import RemoteServer, ServerAddress
 from rushes.remote.generated import workers_pb2 as pb
 from rushes.sources.remote import RemoteFilm
+from rushes.surfaces.cli.main import main
 from rushes.surfaces.rpc.server import RpcServer
 
 ME = Incarnation("m.h.b.1", "elsewhere", "boot", 1, "1", ("cpu",), 1, "m", "0")
@@ -120,6 +123,16 @@ def test_without_a_worker_token_nothing_is_told(site: Site, token: str) -> None:
     WorkerTokens(site.library.home).create("one")
     with pytest.raises((NotAllowed, Refused, ValueError)):
         RemoteLedger(site.server(token))
+
+
+def test_what_a_server_refuses_is_told_with_what_to_do(site: Site) -> None:
+    with pytest.raises(NotAllowed) as wrong:
+        RemoteLedger(site.server("one.wrong"))
+    assert str(wrong.value) == "this is not a worker token of this server"
+    assert wrong.value.advice == "Make one: rushes tokens worker NAME"
+    with pytest.raises(StoreAway) as away:
+        RemoteLedger(RemoteServer(ServerAddress("grpc://127.0.0.1:9", "one.token")))
+    assert "rushes serve --grpc" in away.value.advice
 
 
 def test_a_token_that_was_revoked_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,3 +311,5 @@ def test_an_address_that_is_none_is_refused() -> None:
     for url in ("grpc://", "http://host:1", "grpc://host", "grpcs://host:port", "grpc://:x"):
         with pytest.raises(Refused):
             ServerAddress(url, "x").channel()
+    told = CliRunner().invoke(main, ["worker", "--server", "http://host:1"])
+    assert (told.exit_code, "grpcs://host:port" in told.output) == (2, True)

@@ -255,6 +255,7 @@ def test_each_fault_has_its_code_and_a_bug_tells_nothing_of_its_inside(
             assert caught.value.code().name == code
             assert dict(caught.value.trailing_metadata()).get("rushes-code") == named
             assert "secret" not in str(caught.value.details())
+            assert "rushes jobs" not in str(caught.value.details()), "programs have no command line"
 
 
 def test_tokens_are_changed_by_the_command_and_an_expired_one_is_told_so(

@@ -21,6 +21,8 @@ PATIENCE_SECONDS = 60.0  # for which a file is asked for again: a server that re
 CHUNK_BYTES = 1 << 20
 LARGEST = 64 << 20  # bytes of a message; the spec of a join names all its inputs
 _SERVICE = pb.DESCRIPTOR.services_by_name["WorkerService"]
+HINT = "rushes-hint-bin"  # the trailer with what to do about an error, as UTF-8
+_UNREACHED = "Check the address, TLS (grpcs:// or grpc://, grpc_ca), and that rushes serve --grpc runs there."
 _AWAY = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "UNKNOWN", "INTERNAL", "RESOURCE_EXHAUSTED")
 _OPTIONS = [
     ("grpc.max_receive_message_length", LARGEST),
@@ -169,12 +171,16 @@ class _translated:  # noqa: N801 - a context, which an iterator may be left in
 def error_of(error: Any) -> RushesError:
     """The error of ours that a refusal means."""
     code, text = error.code().name, str(error.details() or "no details")
-    named = dict(error.trailing_metadata() or ()).get("rushes-code", "")
+    trailers = dict(error.trailing_metadata() or ())
+    named, hint = str(trailers.get("rushes-code", "")), trailers.get(HINT, b"").decode("utf-8", "replace")
+    text = text.removesuffix(f". {hint}") if hint else text
     if named == StaleToken.__name__:
         return LeaseLost(text)
-    kind = getattr(errors, str(named), None)
+    kind = getattr(errors, named, None)
     if isinstance(kind, type) and issubclass(kind, RushesError):
-        return kind(text)
+        return kind(text, hint)
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
         return NotAllowed(text, "Check RUSHES_WORKER_TOKEN; make a new one: rushes tokens worker NAME")
-    return StoreAway(f"the server does not answer: {text}") if code in _AWAY else RushesError(f"{code}: {text}")
+    if code in _AWAY:
+        return StoreAway(f"the server does not answer: {text}", _UNREACHED)
+    return RushesError(f"{code}: {text}")

@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from rushes.domain import errors
 from rushes.domain.errors import RushesError
 from rushes.library import Library
+from rushes.remote.client import HINT
 from rushes.remote.generated import events_pb2, jobs_pb2, workers_pb2
 from rushes.surfaces.rpc.access import Bearer
 from rushes.surfaces.rpc.events import EventsApi
@@ -143,5 +144,13 @@ def _refuse(context: grpc.ServicerContext, error: Exception) -> None:
     if not isinstance(error, RushesError):
         context.abort(status, "internal error; see the log of the server")
         return
-    context.set_trailing_metadata((("rushes-code", type(error).__name__),))
-    context.abort(status, f"{error}. {error.advice}")
+    hint = _hint(error)
+    context.set_trailing_metadata((("rushes-code", type(error).__name__), (HINT, hint.encode())))
+    context.abort(status, f"{error}. {hint}" if hint else str(error))
+
+
+def _hint(error: RushesError) -> str:
+    """What a program can do; other hints are about the command line."""
+    if isinstance(error, errors.NotFound):
+        return "List jobs with JobService.List." if error.what == "job" else ""
+    return "" if error.advice == errors.Refused.hint else error.advice

@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from rushes.library import Library, needed
 from rushes.library.local_fleet import GRACE_SECONDS, Ended, Fleet, Part
 from rushes.library.work.processes import WorkerProcesses
 from rushes.library.work.workers import HomeWorker, OnFetch, wait_for_store
-from rushes.settings import load
+from rushes.settings import REMOTE, load
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
 from rushes.surfaces.cli.screen import DONE, NOW
@@ -85,7 +86,7 @@ def worker(
     name_of = str if server else lambda job: library.jobs.get(job).name  # a server's jobs are not for it to see
     view = WorkerView(session, name_of, lambda: worker.shell.state)
     worker.show(view.on_input)
-    _begin(session, library, worker)
+    _begin(session, server or library.folder, worker)
     if metrics is not None:
         port = session.closing.enter_context(worker.serving_metrics(metrics_host, metrics))
         session.message("metrics", url=f"http://{_shown(metrics_host)}:{port}/metrics")
@@ -103,6 +104,8 @@ def _library_of(session: Session, bucket: str, server: str, over: Overrides) -> 
     """The home that a worker works for, as soon as its store answers."""
     if bucket and server:
         raise Refused("a worker works for a bucket or for a server", "Leave out BUCKET or --server.")
+    if server and not server.startswith(REMOTE):
+        raise Refused(f"{server!r} is not the address of a server", "Write it as grpcs://host:port.")
     session.home = bucket or session.home or server
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
     _wait_for_store(session, library)
@@ -131,8 +134,8 @@ def _fetch_teller(session: Session) -> OnFetch:
     return on_fetch
 
 
-def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
-    limits, home = worker.shell.state.limits, library.folder
+def _begin(session: Session, home: Path | str, worker: HomeWorker) -> None:
+    limits = worker.shell.state.limits
     fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
     session.message("worker", worker=worker.shell.me.id, home=home, **fields)
     takes = f"{plural(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
@@ -224,6 +227,8 @@ def _report_grpc(session: Session, library: Library, address: str) -> None:
     s = library.settings
     tls = {"tls": bool(s.grpc_cert), "client_certificates": bool(s.grpc_cert and s.grpc_ca)}
     session.message("grpc", address=address, queues=library.queues.names, **tls)
+    queues = ", ".join(library.queues.names) or "none, only remote workers"
+    session.remark(f"gRPC on {address}", (f"  queues: {queues}", DONE))
 
 
 @command("ml", "rushes ml", "rushes ml --host 0.0.0.0 --port 8001 --insecure")
