@@ -28,7 +28,7 @@ from rushes.domain.errors import (
 from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.keys import job_id, manifest_key, task_id
 from rushes.domain.result import Artifact, Manifest, Provenance
-from rushes.domain.task import Draft, Finish, Lease, LeaseStatus, TaskState, Verdict
+from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict
 from rushes.domain.video import Fingerprint
 from rushes.domain.worker import Incarnation, queue_lane
 from rushes.ledger.remote import RemoteLedger
@@ -278,6 +278,23 @@ def test_a_worker_cannot_speak_for_one_with_another_token(
         stranger.log(task, lease.fence, 1, ["a line"])
     assert ledger.renew(ME, {task: lease.fence}, {}).leases == {task: LeaseStatus.KEEP}
     other.close()
+
+
+def test_numbers_and_texts_of_a_worker_are_bounded(site: Site, ledger: RemoteLedger) -> None:
+    for name in ("one", "two"):
+        site.submit(name)
+    first, second = ledger.claim(ME.id, ["cpu"], 2)
+    ledger.renew(ME, {first.task: 1, second.task: 1}, {first.task: float("nan"), second.task: float("inf")})
+    rows = site.library.home.ledger.tasks(ids=[first.task, second.task]).rows
+    assert [row.progress for row in rows] == [0.0, 1.0]
+    told = Failure("K" * 1000, "m" * 10_000, "h" * 10_000, "", ("x" * 10_000,) * 200)
+    assert ledger.fail(ME.id, first.task, 1, told, float("inf")) is Verdict.OK
+    ledger.give_back(ME.id, [(second.task, 1)], "later", float("inf"))
+    failed, given = site.library.home.ledger.tasks(ids=[first.task, second.task]).rows
+    assert failed.failure
+    assert len(json.dumps(asdict(failed.failure))) < 500_000
+    assert len(failed.failure.kind) == 60
+    assert max(failed.due_in or 0.0, given.due_in or 0.0) <= 86_400
 
 
 def test_queues_of_ones_own_are_not_for_workers(site: Site, ledger: RemoteLedger) -> None:

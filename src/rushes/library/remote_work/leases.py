@@ -32,6 +32,8 @@ WAITS = 16  # workers that wait here at once: each takes a thread
 LONGEST_WAIT = 20.0
 _LOST = Completed((Verdict.LOST,))
 LINES, LINE = 1000, 4000  # of a log, at once; characters
+FAILURE_LINES, KIND = 100, 60
+LONGEST_DELAY, LONGEST_TASK = 86_400.0, 1e7  # seconds
 
 
 class RemoteLeases:
@@ -55,7 +57,7 @@ class RemoteLeases:
         """Enter or keep a worker's row; the status of each task that it holds, in order."""
         me = replace(worker, id=self.receipt(name, worker.id), owner=self.home.owner, lanes=self.lanes(worker.lanes))
         tokens = [self._try_read(token, me.id) for token, _ in held]
-        progress = {token.task: done for token, (_, done) in zip(tokens, held, strict=True) if token}
+        progress = {token.task: _within(done, 1.0) for token, (_, done) in zip(tokens, held, strict=True) if token}
         holding = {token.task: token.fence for token in tokens if token}
         renewed = self.home.ledger.renew(me, holding, progress, note[:200])
         self.home.transport.keep(list(holding))
@@ -94,12 +96,14 @@ class RemoteLeases:
         if not read:
             return Verdict.LOST
         self.home.transport.settle([read.task])
-        return self.home.ledger.fail(read.receipt, read.task, read.fence, failure, delay)
+        later = None if delay is None else _within(delay, LONGEST_DELAY)
+        return self.home.ledger.fail(read.receipt, read.task, read.fence, _bounded(failure), later)
 
     def give_back(self, tokens: Sequence[str], reason: str, delay: float = 0.0) -> None:
         """Free them, at once or after so many seconds."""
         for read in filter(None, map(self._try_read, tokens)):
-            self.home.ledger.give_back(read.receipt, [(read.task, read.fence)], reason[:200], max(0.0, delay))
+            later = _within(delay, LONGEST_DELAY)
+            self.home.ledger.give_back(read.receipt, [(read.task, read.fence)], reason[:200], later)
             self.home.transport.settle([read.task])
             if not delay:
                 announce(self.home, [read.task])
@@ -162,7 +166,7 @@ class RemoteLeases:
         return tuple(self._result(str(spec["owner"]), key) for key in spec["results"].values())
 
     def _complete(self, token: TaskToken, lease: Lease, *, adopted: bool, seconds: float) -> Completed:
-        finish = Finish(lease.task, lease.fence, self.results_of(lease), adopted, max(0.0, seconds))
+        finish = Finish(lease.task, lease.fence, self.results_of(lease), adopted, _within(seconds, LONGEST_TASK))
         spec = self.home.specs.get(lease.stage)
         if opens := bool(spec and spec.opens_plan):
             try:
@@ -237,3 +241,18 @@ def lease_of(task: Task) -> Lease:
 def replace_lane(lease: Lease) -> Lease:
     """The lease as a worker sees it, which belongs to no site."""
     return lease._replace(lane=lease.lane.partition("@")[0])
+
+
+def _within(value: float, most: float) -> float:
+    """A number that a worker reports, from 0 to `most`; NaN is 0."""
+    return min(most, max(0.0, value))
+
+
+def _bounded(failure: Failure) -> Failure:
+    """What a worker reports of a failure, cut to what people read."""
+    lines = tuple(line[:LINE] for line in failure.lines[-FAILURE_LINES:])
+    message, hint = failure.message[:LINE], failure.hint[:LINE]
+    return replace(
+        failure, kind=failure.kind[:KIND], message=message, hint=hint, verdict=failure.verdict[:LINE],
+        lines=lines, at=failure.at[:KIND],
+    )  # fmt: skip

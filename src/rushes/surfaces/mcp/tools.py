@@ -9,7 +9,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import NotFound, RushesError
 from rushes.domain.job import JobState
 from rushes.library import JobRequest, Library
 from rushes.library.access.signing import Signer
@@ -38,6 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Kind = Literal["speech", "text", "object", "face", "person", "place", "entity"]
 MOST_FILES = 1000  # that one call takes in
+HINTS = {"video": "Call list_videos", "job": "Call list_jobs"}  # where to find what is not found
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 DELETES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -58,7 +59,8 @@ def explained(tool: Callable[P, T]) -> Callable[P, T]:
         try:
             return tool(*args, **kwargs)
         except RushesError as e:
-            raise ToolError(f"{e}. {e.advice}".rstrip(". ") + ".") from e
+            hint = HINTS.get(e.what, "") if isinstance(e, NotFound) else e.advice
+            raise ToolError(f"{e}. {hint}".rstrip(". ") + ".") from e
 
     return call
 

@@ -57,7 +57,7 @@ class WorkersApi:
     def fail_task(self, request: pb.FailTaskRequest, context: Any) -> pb.FailTaskResponse:
         """The attempt failed."""
         self._name(context)
-        delay = max(0.0, request.delay) if request.HasField("delay") else None
+        delay = request.delay if request.HasField("delay") else None
         verdict = self._leases.fail(request.task_token, unpack(Failure, request.failure), delay)
         return pb.FailTaskResponse(verdict=verdict)
 
