@@ -1,6 +1,7 @@
 """A site with a server, a worker and a film that it found; and a bench where tests are the worker."""
 
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,9 @@ import redis
 from proof.setups import Servers
 
 from rushes.domain.job import Job
-from rushes.domain.keys import digest
+from rushes.domain.keys import digest, manifest_key
+from rushes.domain.observation import MEDIA_TYPE, Observation, dump
+from rushes.domain.result import Artifact, Manifest, Provenance, result_of
 from rushes.domain.task import Finish, Lease
 from rushes.domain.video import VideoFacts
 from rushes.domain.worker import Incarnation
@@ -87,19 +90,19 @@ class Bench:
         assert added.created
         return added.job
 
-    def open_plan(self, job: Job, worker: str) -> None:
-        """What probe does: the plan of a real film under another hash, so that no result is there yet."""
+    def open_plan(self, job: Job, worker: str, film: str = "") -> None:
+        """What probe does: the plan of a real film under another hash (of `film`), so that no result is there yet."""
         (lease,) = self.claim(worker, [f"{job.id}.probe"])
-        spec, facts = JobSpec.from_text(job.payload), replace(self.facts, sha256=digest(job.id))
+        spec, facts = JobSpec.from_text(job.payload), replace(self.facts, sha256=digest(film or job.id))
         drafts = plan(job.id, spec, facts, self.home.specs, lease.spec)
         kept = job_facts(spec, facts, job.name, chunks=1)
         self.home.ledger.draft(job.id, lease.task, lease.fence, drafts, kept)
         self.finish(worker, [lease])
 
-    def planned(self, stage: str = "", worker: str = "") -> tuple[Job, str]:
-        """A job whose plan is open, and its worker; with a stage, everything that it needs is done."""
-        job, by = self.discover(), worker or self.worker()
-        self.open_plan(job, by)
+    def planned(self, stage: str = "", job: Job | None = None, film: str = "") -> tuple[Job, str]:
+        """A job (a new one unless named) whose plan is open, and its worker; all that a stage needs is done."""
+        job, by = job or self.discover(), self.worker()
+        self.open_plan(job, by, film)
         stages = {"objects": ("develop",), "faces": ("develop",), "places": ("develop",), "shots": ("develop",)}
         for need in stages.get(stage, ()):
             self.finish(by, self.claim(by, [t.id for t in self.home.ledger.tasks(job.id, stage=need).rows]))
@@ -114,6 +117,22 @@ class Bench:
         done = self.home.ledger.complete(worker, [Finish(lease.task, lease.fence) for lease in leases])
         announce(self.home, done.ready)
         self.home.transport.settle([lease.task for lease in leases])
+
+    def store(self, lease: Lease, lines: Sequence[Observation]) -> Finish:
+        """The blob and the manifest that a worker stores for `objects`, and the completion that would commit them."""
+        blobs, owner, key = self.home.blobs, self.home.owner, json.loads(lease.spec)["results"]["objects"]
+        blob = blobs.put(owner, dump(lines))
+        origin = Provenance(
+            lease.task.split(".")[0], "objects", "rushes.objects", "1", "balanced", "c", "i", lease.fence
+        )
+        artifacts = (Artifact("objects.jsonl", blob.sha256, blob.size, MEDIA_TYPE),)
+        manifest = Manifest(key, "objects", artifacts, origin, count=len(lines), facts={"kinds": ["object"]})
+        blobs.create(manifest_key(owner, key), manifest.to_bytes())
+        return Finish(lease.task, lease.fence, (result_of(manifest, "ab" * 32),))
+
+    def video(self, job: Job) -> str:
+        """The id of its video, once its plan is open."""
+        return str(json.loads(self.home.ledger.job(job.id).facts)["video"])
 
     def queued(self) -> list[str]:
         """Every job id that waits in a queue."""

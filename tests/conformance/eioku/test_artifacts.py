@@ -2,14 +2,23 @@
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from rushes.domain.errors import NeverWorks
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
+from rushes.domain.task import Verdict
 from rushes.surfaces.api.artifact_schemas import SCHEMAS, check_payload
+from rushes.surfaces.api.documents.eioku_config import TaskConfigs
+from rushes.surfaces.cli.main import main
 from tests.conformance.conftest import Site
+from tests.conformance.eioku.conftest import Bench
 
 ENVELOPE = {"artifact_id", "asset_id", "artifact_type", "schema_version", "span_start_ms", "span_end_ms",
             "payload_json", "producer", "producer_version", "model_profile", "config_hash", "input_hash",
@@ -24,7 +33,7 @@ def found(site: Site, video: dict[str, Any], type: str = "") -> list[dict[str, A
 
 @pytest.mark.parametrize("type", sorted(type for type, _ in SCHEMAS if type != "ocr.entity"))
 def test_an_envelope_has_every_field(site: Site, video: dict[str, Any], type: str) -> None:
-    """Envelope Creation: artifacts of each type carry all fields of the envelope.
+    """Envelope Creation: artifacts of every type have all fields of the envelope.
 
     Where: library/videos/runs.py
     """
@@ -53,7 +62,7 @@ def test_objects_have_a_label_a_confidence_and_a_box(site: Site, video: dict[str
 
 
 def test_faces_have_a_cluster(site: Site, video: dict[str, Any]) -> None:
-    """FaceDetectionResponse: a face is a detection with a cluster_id, the same for one person.
+    """FaceDetectionResponse: a face is a detection with a cluster_id; faces of one person share it.
 
     Where: library/videos/payloads.py
     """
@@ -64,7 +73,7 @@ def test_faces_have_a_cluster(site: Site, video: dict[str, Any]) -> None:
 
 
 def test_segments_have_words_with_times(site: Site, video: dict[str, Any]) -> None:
-    """TranscriptionResponse: a segment has start_ms, end_ms, text, confidence, and words with their times.
+    """TranscriptionResponse: a segment has start_ms, end_ms, text, confidence and words with their times.
 
     Where: library/videos/payloads.py
     """
@@ -90,7 +99,7 @@ def test_text_has_a_polygon_of_points(site: Site, video: dict[str, Any]) -> None
 
 
 def test_places_have_predictions(site: Site, video: dict[str, Any]) -> None:
-    """PlaceDetectionResponse: a frame has its top_k predictions, each a label with its confidence.
+    """PlaceDetectionResponse: each frame has top_k predictions, each with a label and a confidence.
 
     Where: library/videos/payloads.py
     """
@@ -102,7 +111,7 @@ def test_places_have_predictions(site: Site, video: dict[str, Any]) -> None:
 
 
 def test_scenes_are_numbered_from_start_to_end(site: Site, video: dict[str, Any]) -> None:
-    """SceneDetectionResponse: scenes have scene_index, start_ms and end_ms, one after the other.
+    """SceneDetectionResponse: each scene has scene_index, start_ms and end_ms, and begins where the last one ends.
 
     Where: library/videos/payloads.py, stages/shots.py
     """
@@ -114,7 +123,7 @@ def test_scenes_are_numbered_from_start_to_end(site: Site, video: dict[str, Any]
 
 
 def test_every_payload_fits_its_schema(site: Site, video: dict[str, Any]) -> None:
-    """Schema Validation: payload_json is validated by the schema of its type and version.
+    """Schema Validation: payload_json is validated against the schema of its type and version.
 
     Where: surfaces/api/artifact_schemas.py
     """
@@ -132,7 +141,7 @@ def test_every_payload_fits_its_schema(site: Site, video: dict[str, Any]) -> Non
     ],
 )
 def test_another_payload_is_refused(payload: dict[str, Any]) -> None:
-    """Schema Validation: what does not fit the schema is not answered.
+    """Schema Validation: a payload that does not fit its schema is an error.
 
     Where: surfaces/api/artifact_schemas.py
     """
@@ -141,7 +150,7 @@ def test_another_payload_is_refused(payload: dict[str, Any]) -> None:
 
 
 def test_unknown_types_are_refused(site: Site, video: dict[str, Any]) -> None:
-    """API Service, artifact queries: a type that does not exist is a bad request.
+    """API Service, artifact queries: an unknown artifact type is 400.
 
     Where: surfaces/api/artifacts.py
     """
@@ -162,7 +171,7 @@ def put(site: Site, video: dict[str, Any]) -> Iterator[Any]:
 
 @pytest.mark.parametrize("policy", ["latest", "pinned", "profile"])
 def test_a_policy_says_which_run_is_read(site: Site, video: dict[str, Any], put: Any, policy: str) -> None:
-    """API Service, selection policies: latest, a pinned run, or a profile, written and read by the API.
+    """API Service, selection policies: the API sets and shows the policy: latest, a pinned run or a profile.
 
     Where: surfaces/api/artifacts.py, index/run_selection.py
     """
@@ -184,15 +193,54 @@ def test_a_policy_says_which_run_is_read(site: Site, video: dict[str, Any], put:
     ],
 )
 def test_a_policy_that_cannot_hold_is_refused(put: Any, policy: dict[str, str]) -> None:
-    """API Service, selection policies: a run or a profile that does not exist is a bad request.
+    """API Service, selection policies: an unknown run or profile is 400.
 
     Where: surfaces/api/artifacts.py
     """
     assert put(**policy).status_code == 400
 
 
+def test_readers_follow_the_policy(bench: Bench) -> None:
+    """API Service, selection policies: search, pages and exports show the run that the API or a command selects.
+
+    Where: index/run_selection.py, surfaces/cli/commands/browse.py
+    """
+    first, home = bench.discover(), str(bench.home.folder)
+    (added,) = bench.server.library.add([bench.folder / first.name], replace(TaskConfigs().wanted(), again=1))
+    assert added.job
+    video = ""
+    for job, label in ((first, "cup"), (added.job, "dog")):
+        _, worker = bench.planned("objects", job, film=first.id)
+        (lease,) = bench.claim(worker, [f"{job.id}.objects.00000"])
+        seen = bench.store(lease, [Observation("object", Span(0, 90, Fraction(1, 1000)), label, 0.9, box=(0, 0, 1, 1))])
+        assert bench.home.ledger.complete(worker, [seen]).verdicts == (Verdict.OK,)
+        video = bench.video(job)
+    bench.home.follower.catch_up()
+    assert readers(bench, video) == {"dog"}, "the newest run"
+    pinned = {"artifact_type": "object.detection", "policy": "pinned", "run_id": first.id}
+    assert bench.server.http.put(f"/selection/{video}", json=pinned).status_code == 200
+    assert readers(bench, video) == {"cup"}
+    command = ["--home", home, "select", video, "object", "--run", added.job.id]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    assert readers(bench, video) == {"dog"}
+
+
+def readers(bench: Bench, video: str) -> set[str]:
+    """Which of the two things everybody who reads is shown."""
+    page = bench.server.http.get(f"/videos/{video}", headers={"Accept": "text/html"}).text
+    export = bench.server.http.get(f"/api/v1/videos/{video}/exports/jsonl").text
+    told = {
+        word
+        for word in ("cup", "dog")
+        if bench.server.get("/api/v1/search", params={"q": word, "video": video})["hits"]
+    }
+    for text in (page, export):
+        assert {word for word in ("cup", "dog") if f"{word}" in text} == told
+    return told
+
+
 def test_videos_have_their_path_hash_and_duration(site: Site, video: dict[str, Any], films: Path) -> None:
-    """Video Discovery Service: a video has video_id, file_path, file_hash and duration (seconds).
+    """Video Discovery Service: a video has video_id, file_path, file_hash and duration (in seconds).
 
     Where: surfaces/http/schemas.py
     """

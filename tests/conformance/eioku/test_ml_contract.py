@@ -60,7 +60,7 @@ def test_the_service_has_the_operations_of_the_document(contract: Any, path: str
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_requests_have_the_fields_of_the_document(contract: Any, name: str) -> None:
-    """OpenAPI Schema File, requests: each has the document's fields, required or with the document's default.
+    """OpenAPI Schema File, requests: each has the document's fields and defaults, and requires the same ones.
 
     Where: surfaces/ml/schemas.py
     """
@@ -73,7 +73,7 @@ def test_requests_have_the_fields_of_the_document(contract: Any, name: str) -> N
 
 @pytest.mark.parametrize("name", RESPONSES)
 def test_responses_have_the_fields_of_the_document(contract: Any, name: str) -> None:
-    """OpenAPI Schema File, responses: each schema has its name and fields, with all six fields of provenance.
+    """OpenAPI Schema File, responses: each has the document's fields, and all six have the six fields of provenance.
 
     Where: surfaces/ml/schemas.py
     """
@@ -81,7 +81,7 @@ def test_responses_have_the_fields_of_the_document(contract: Any, name: str) -> 
 
 
 def test_health_answers_one_of_three_words(contract: Any) -> None:
-    """OpenAPI Schema File, HealthResponse: healthy, degraded or unhealthy; gpu_memory_used_mb is an integer.
+    """OpenAPI Schema File, HealthResponse: status is healthy, degraded or unhealthy; gpu_memory_used_mb is an integer.
 
     Where: surfaces/ml/schemas.py
     """

@@ -75,7 +75,7 @@ def inferred(service: str, what: str, **asked: object) -> dict[str, Any]:
 def test_property_05_every_answer_of_the_service_says_what_produced_it(
     service: str, film: Path, what: str, profile: str, threshold: float
 ) -> None:
-    """Property 5, on the service: run, configuration, input, profile, producer and version, whatever is asked.
+    """Property 5, on the service: every response names its run, configuration, input, profile, producer and version.
 
     Where: surfaces/ml/infer.py
     """
@@ -95,7 +95,7 @@ def test_property_05_every_answer_of_the_service_says_what_produced_it(
 @few
 @given(callers=st.integers(1, 20))
 def test_property_08_the_service_uses_no_more_models_at_once_than_allowed(service: str, callers: int) -> None:
-    """Property 8, on the service: however many ask, two models are used at a time; the others wait and are answered.
+    """Property 8, on the service: at most two requests use a model at once; the others wait their turn.
 
     Where: library/inference/gate.py
     """
@@ -123,7 +123,7 @@ def test_property_08_the_service_uses_no_more_models_at_once_than_allowed(servic
 def test_property_13_the_service_does_not_start_without_what_it_needs(
     tmp_path: Path, env: dict[str, str], told: str
 ) -> None:
-    """Property 13, on the service: a model or a GPU that is not there ends it before it listens.
+    """Property 13, on the service: it does not start without a model or a GPU that it requires.
 
     Where: library/inference/service.py
     """
@@ -136,7 +136,7 @@ def test_property_13_the_service_does_not_start_without_what_it_needs(
 
 
 def test_property_13_the_service_logs_whether_there_is_a_gpu(service: str, folder: Path) -> None:
-    """Property 13, GPU availability: the service detects it, logs it when it starts, and `/health` tells it.
+    """Property 13, GPU availability: the service detects it, logs it at startup and reports it at `/health`.
 
     Where: library/inference/service.py, engines/devices.py
     """
@@ -147,7 +147,7 @@ def test_property_13_the_service_logs_whether_there_is_a_gpu(service: str, folde
 
 
 def test_property_16_the_service_reaches_no_database(service: str, film: Path, database: socket.socket) -> None:
-    """Property 16, on the service: it answers while nobody has come to the database, the queue or a ledger's file.
+    """Property 16, on the service: it connects to no database and no queue, and opens no ledger.
 
     Where: surfaces/ml/app.py
     """

@@ -30,7 +30,7 @@ def test_what_runs_a_model_is_in_the_gpu_queue(bench: Bench, type: str) -> None:
 
 
 def test_the_queues_are_named_as_in_the_document(bench: Bench) -> None:
-    """Job Producer: jobs wait in gpu_jobs and cpu_jobs under ml_{task_id}.
+    """Job Producer: the queues are gpu_jobs and cpu_jobs; a job's id is ml_{task_id}.
 
     Where: transport/redis.py
     """
@@ -42,7 +42,7 @@ def test_the_queues_are_named_as_in_the_document(bench: Bench) -> None:
 
 
 def test_a_job_tells_what_it_is_about(bench: Bench) -> None:
-    """Data Flow, job payload: {task_id, task_type, video_id, video_path, config}.
+    """Data Flow, job payload: a job has {task_id, task_type, video_id, video_path, config}.
 
     Where: home.py
     """
@@ -59,7 +59,7 @@ def test_a_job_tells_what_it_is_about(bench: Bench) -> None:
     ("mode", "lanes"), [("gpu", {"gpu"}), ("cpu", {"cpu"}), ("auto", {"cpu", "gpu"}), ("", {"cpu", "gpu"})]
 )
 def test_a_worker_takes_the_queues_of_its_mode(bench: Bench, mode: str, lanes: set[str]) -> None:
-    """arq Worker Configuration: GPU_MODE is gpu, cpu or auto, which is the default.
+    """arq Worker Configuration: GPU_MODE is gpu, cpu or auto (the default) and selects the queues.
 
     Where: home.py, settings.py
     """
@@ -69,7 +69,7 @@ def test_a_worker_takes_the_queues_of_its_mode(bench: Bench, mode: str, lanes: s
 
 
 def test_another_mode_is_refused(bench: Bench) -> None:
-    """arq Worker Configuration: an invalid GPU_MODE is an error.
+    """arq Worker Configuration: a worker refuses an invalid GPU_MODE.
 
     Where: home.py
     """
@@ -81,7 +81,7 @@ def test_another_mode_is_refused(bench: Bench) -> None:
 
 
 def test_losing_redis_loses_no_work(bench: Bench) -> None:
-    """Failure Scenarios, Redis data loss: everything that waits is enqueued again from PostgreSQL.
+    """Failure Scenarios, Redis data loss: the reconciler enqueues every waiting task again from PostgreSQL.
 
     Where: jobs/control.py
     """
@@ -103,10 +103,12 @@ def test_losing_redis_loses_no_work(bench: Bench) -> None:
         ("ARQ_JOB_TIMEOUT", "900", "task_seconds"),
         ("LOG_LEVEL", "DEBUG", "log_level"),
         ("MODEL_CACHE_DIR", "/models", "models"),
+        ("GPU_CONCURRENCY", "3", "gpu_concurrency"),
+        ("REQUIRE_GPU", "true", "require_gpu"),
     ],
 )
 def test_the_variables_of_the_document_are_read(bench: Bench, name: str, value: str, setting: str) -> None:
-    """Environment Variables: those of API and worker are read under the document's names.
+    """Environment Variables: the API, the worker and the ML service read the document's variables.
 
     Where: settings.py
     """
@@ -122,11 +124,11 @@ def test_the_variables_of_the_document_are_read(bench: Bench, name: str, value: 
         ("gpu_concurrency", 2),
         ("require_gpu", False),
         ("lanes", "auto"),
-        ("inference_seconds", 600),
+        ("inference_seconds", 600),  # the ML client: timeout=600
     ],
 )
 def test_defaults_are_those_of_the_document(bench: Bench, setting: str, value: object) -> None:
-    """Environment Variables: ARQ_JOB_TIMEOUT 1800, GPU_CONCURRENCY 2, REQUIRE_GPU false, GPU_MODE auto; httpx 600 s.
+    """Environment Variables, defaults: ARQ_JOB_TIMEOUT 1800, GPU_CONCURRENCY 2, REQUIRE_GPU false, GPU_MODE auto.
 
     Where: settings.py
     """
@@ -137,7 +139,7 @@ def test_defaults_are_those_of_the_document(bench: Bench, setting: str, value: o
 
 @pytest.mark.parametrize(("process", "connections"), [("serve", 20), ("worker", 10)])
 def test_the_pools_have_the_size_of_the_document(tmp_path: Path, process: str, connections: int) -> None:
-    """High-Level Service Topology: the API has a connection pool of 20, a worker one of 10.
+    """High-Level Service Topology: the API has a pool of 20 connections, a worker of 10.
 
     Where: wiring/postgres.py
     """
@@ -146,7 +148,7 @@ def test_the_pools_have_the_size_of_the_document(tmp_path: Path, process: str, c
 
 
 def test_logs_are_structured(tmp_path: Path) -> None:
-    """Error Logging: time (ISO 8601), level, service, job for traceability, the message of an error.
+    """Error Logging: each line has an ISO 8601 time, a level, the service, the job and the message.
 
     Where: telemetry.py
     """
@@ -165,7 +167,7 @@ def test_logs_are_structured(tmp_path: Path) -> None:
 
 
 def test_errors_have_a_stack_trace() -> None:
-    """Error Logging: the stack trace of an error.
+    """Error Logging: an error has its stack trace.
 
     Where: telemetry.py
     """

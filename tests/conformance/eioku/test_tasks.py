@@ -25,7 +25,7 @@ BROKEN = Failure("BadMedia", "no key frame", "hint", "never works")
 
 @pytest.mark.parametrize("type", DEFAULTS)
 def test_each_type_has_its_default_configuration(bench: Bench, type: str) -> None:
-    """Video Discovery Service, default config: each type of task is made with the document's configuration.
+    """Video Discovery Service, default config: each task type has the document's default configuration.
 
     Where: surfaces/api/documents/eioku_config.py
     """
@@ -35,7 +35,7 @@ def test_each_type_has_its_default_configuration(bench: Bench, type: str) -> Non
 
 
 def test_the_six_types_are_those_of_the_document(bench: Bench) -> None:
-    """Task Creation Flow: a task record for object_detection, face_detection, transcription, ocr, places and scenes.
+    """Task Creation Flow: a video gets one task for each of the six types.
 
     Where: domain/task_types.py
     """
@@ -43,7 +43,7 @@ def test_the_six_types_are_those_of_the_document(bench: Bench) -> None:
 
 
 def test_tasks_are_there_before_the_file_was_opened(bench: Bench) -> None:
-    """Task Creation Flow: tasks are inserted as PENDING when a video is discovered, before anything has run.
+    """Task Creation Flow: tasks are PENDING as soon as a video is discovered, before anything runs.
 
     Where: jobs/steps.py
     """
@@ -54,7 +54,7 @@ def test_tasks_are_there_before_the_file_was_opened(bench: Bench) -> None:
 
 
 def test_a_video_is_discovered_once(bench: Bench) -> None:
-    """Video Discovery Service: a path that is known already makes no second set of tasks.
+    """Video Discovery Service: discovering a known path again creates no tasks.
 
     Where: jobs/submit.py
     """
@@ -67,7 +67,7 @@ def test_a_video_is_discovered_once(bench: Bench) -> None:
 
 @pytest.mark.parametrize("type", DEFAULTS)
 def test_a_task_has_the_columns_of_its_table(bench: Bench, type: str) -> None:
-    """Database Schema, tasks: every column of the table is a field of the task.
+    """Database Schema, tasks: a task has a field for every column of the table.
 
     Where: surfaces/api/documents/eioku.py
     """
@@ -79,7 +79,7 @@ def test_a_task_has_the_columns_of_its_table(bench: Bench, type: str) -> None:
 
 
 def test_dependencies_are_tasks(bench: Bench) -> None:
-    """Database Schema, tasks: dependencies name tasks that can be asked for.
+    """Database Schema, tasks: dependencies are ids of tasks that GET /tasks/{task_id} finds.
 
     Where: jobs/steps.py
     """
@@ -89,7 +89,7 @@ def test_dependencies_are_tasks(bench: Bench) -> None:
 
 
 def test_tasks_are_found_by_video_status_and_type(bench: Bench) -> None:
-    """API Service, REST endpoints: tasks are listed by video, by status and by type.
+    """API Service, REST endpoints: GET /tasks filters by video, status and type.
 
     Where: surfaces/api/documents/eioku.py
     """
@@ -105,7 +105,7 @@ def test_tasks_are_found_by_video_status_and_type(bench: Bench) -> None:
 
 
 def test_every_step_can_be_asked_for(bench: Bench) -> None:
-    """API Service, REST endpoints: GET /tasks/{task_id} answers for each step of a job.
+    """API Service, REST endpoints: GET /tasks/{task_id} finds every step of a job.
 
     Where: surfaces/api/documents/eioku.py
     """
@@ -115,7 +115,7 @@ def test_every_step_can_be_asked_for(bench: Bench) -> None:
 
 
 def test_a_task_is_enqueued_by_hand(bench: Bench) -> None:
-    """Manual Task Enqueueing Endpoint: POST /tasks/{task_id}/enqueue answers task_id, job_id and status.
+    """Manual Task Enqueueing Endpoint: POST /tasks/{task_id}/enqueue returns task_id, job_id and status.
 
     Where: surfaces/api/documents/eioku.py
     """
@@ -149,7 +149,7 @@ def test_only_a_pending_task_can_be_enqueued(bench: Bench) -> None:
 
 
 def test_a_cancelled_task_leaves_its_siblings_alone(bench: Bench) -> None:
-    """Task Status Lifecycle: PENDING to CANCELLED by the API, for that task alone.
+    """Task Status Lifecycle: the API cancels one PENDING task; the others of its video stay as they are.
 
     Where: jobs/steps.py
     """
@@ -162,7 +162,7 @@ def test_a_cancelled_task_leaves_its_siblings_alone(bench: Bench) -> None:
 
 
 def test_what_was_cancelled_before_the_plan_is_never_run(bench: Bench) -> None:
-    """Task Cancellation: a queued job that was aborted is not picked up later.
+    """Task Cancellation: no worker picks up a job that was aborted while it was queued.
 
     Where: ledger/sql/intake.py
     """
@@ -176,7 +176,7 @@ def test_what_was_cancelled_before_the_plan_is_never_run(bench: Bench) -> None:
 
 
 def test_a_retried_task_runs_again_and_its_siblings_stay(bench: Bench) -> None:
-    """Task Status Lifecycle: FAILED and CANCELLED to PENDING by the retry API, for that task alone.
+    """Task Status Lifecycle: the retry API sets one FAILED or CANCELLED task back to PENDING; the others stay.
 
     Where: jobs/steps.py
     """
@@ -192,7 +192,7 @@ def test_a_retried_task_runs_again_and_its_siblings_stay(bench: Bench) -> None:
 
 
 def test_one_task_of_a_cancelled_job_goes_on_alone(bench: Bench) -> None:
-    """Task Status Lifecycle: of a job that was cancelled as a whole, one task is retried and the others stay.
+    """Task Status Lifecycle: one task of a cancelled job can be retried; the others stay CANCELLED.
 
     Where: jobs/steps.py
     """
@@ -209,7 +209,7 @@ def test_one_task_of_a_cancelled_job_goes_on_alone(bench: Bench) -> None:
 
 
 def test_a_transcription_is_complete_when_its_transcript_is(bench: Bench) -> None:
-    """Task Status Lifecycle: COMPLETED means that the artifacts are there, also where a task has two stages here.
+    """Task Status Lifecycle: a task is COMPLETED when its artifacts exist, even if it has two stages here.
 
     Where: jobs/steps.py
     """
@@ -223,7 +223,7 @@ def test_a_transcription_is_complete_when_its_transcript_is(bench: Bench) -> Non
 
 
 def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> None:
-    """Video Discovery Service, config: a path may have its own configuration, which it answers and each task keeps.
+    """Video Discovery Service, config: a path can have its own configuration, which its tasks get.
 
     Where: library/watching/path_watcher.py
     """
@@ -254,8 +254,8 @@ def test_configurations_are_kept_with_the_place(bench: Bench, films: Any) -> Non
         ("transcription", {"language": "xx"}, "Use a code such as en"),
     ],
 )
-def test_what_cannot_be_had_is_refused(bench: Bench, type: str, config: dict[str, str], hint: str) -> None:
-    """ML Service OpenAPI, model_name and language: what nobody has is a bad request, which says what to do.
+def test_an_unknown_model_or_language_is_refused(bench: Bench, type: str, config: dict[str, str], hint: str) -> None:
+    """ML Service OpenAPI, model_name and language: an unknown model or language is 400, with a hint.
 
     Where: jobs/intake.py, engines/models/speech.py
     """
@@ -264,7 +264,7 @@ def test_what_cannot_be_had_is_refused(bench: Bench, type: str, config: dict[str
 
 
 def test_a_size_of_whisper_is_that_size(bench: Bench) -> None:
-    """ML Service OpenAPI, transcription model_name: a Whisper size; large-v3 is the profile's where it is not here.
+    """ML Service OpenAPI, transcription model_name: the size of Whisper to use; without large-v3, the profile's model.
 
     Where: engines/models/speech.py
     """
@@ -281,7 +281,7 @@ def test_a_size_of_whisper_is_that_size(bench: Bench) -> None:
 
 
 def test_a_stored_path_is_watched_and_its_film_worked_on(site: Site, video: dict[str, Any]) -> None:
-    """Video Discovery → Task Creation → Job Enqueueing: a film in a stored path is found and all six tasks complete.
+    """Video Discovery → Task Creation → Job Enqueueing: a film in a stored path is found, and its six tasks complete.
 
     Where: library/watching/path_watcher.py, surfaces/server/app.py
     """
