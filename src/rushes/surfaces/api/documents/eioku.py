@@ -14,7 +14,7 @@ from rushes.library import Library
 from rushes.library.jobs import Step, join_steps, models_of, profile_of, video_of
 from rushes.library.watching.paths import Record
 from rushes.surfaces.api import artifacts, jobs, videos
-from rushes.surfaces.api.documents.eioku_config import TaskConfigs, config_of
+from rushes.surfaces.api.documents.eioku_config import TaskConfigs, config_of, stored_configs
 from rushes.surfaces.http.deps import Id, LibraryDep, Place
 from rushes.surfaces.http.openapi import JsonRoute
 from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, TaskShape, page, unseal
@@ -65,7 +65,7 @@ class PathIn(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PathOut(RecordShape):
-    """A stored place and its configuration in the document's words, beside the record."""
+    """A stored place, and its configuration as it was posted with the defaults filled in, beside the record."""
 
     path: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -73,9 +73,7 @@ class PathOut(RecordShape):
     @staticmethod
     def of(record: Record) -> "PathOut":
         """From the records."""
-        asked, profile = record.doc.get("options", {}), record.doc.get("profile", "")
-        stages = {type: stages[0] for type, stages in TASK_TYPES.items() if stages[0] in asked}
-        config = {type: config_of(stage, asked[stage], profile, {}) for type, stage in stages.items()}
+        config = stored_configs(record.doc.get("options", {}), record.doc.get("profile", ""))
         return PathOut(record.id, record.version, record.doc, record.doc["path"], config)
 
 

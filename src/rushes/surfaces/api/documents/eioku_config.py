@@ -111,6 +111,16 @@ def config_of(stage: str, options: Mapping[str, Any], profile: str, models: Mapp
     return told | {"model_profile": told.pop("profile", profile)} | ({"model": model} if model else {})
 
 
+def stored_configs(options: Mapping[str, Any], profile: str) -> dict[str, dict[str, Any]]:
+    """What was asked of each type, with the fields of TaskConfigs; a place stored without any has none."""
+    found = {}
+    for type, defaults in TaskConfigs():
+        if (stage := TASK_TYPES[type][0]) in options:
+            told = config_of(stage, options[stage], profile, {})
+            found[type] = {name: told.get(name, default) for name, default in defaults}
+    return found
+
+
 def _options(stage: str, config: Mapping[str, Any]) -> dict[str, Any]:
     model = config.get("model_name")
     if model is not None and model not in MODELS.get(stage, (model,)):
