@@ -90,7 +90,7 @@ def _serve(role: Role, url: str, home: Path) -> set[str]:
 
 def _upload(server: Any) -> None:
     """A film that a browser begins to send straight to the bucket, and gives up."""
-    said = {"Upload-Length": "1000", "Upload-Metadata": "filename YS5tcDQ=,straight eWVz"}
+    said = {"Upload-Length": "1000", "Upload-Metadata": "filename YS5tcDQ=,direct eWVz"}
     begun = server.http.post("/api/v1/uploads", headers=said)
     assert begun.status_code == 201, begun.text
     assert server.http.post(begun.headers["rushes-parts"]).json()["parts"]

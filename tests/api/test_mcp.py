@@ -189,7 +189,7 @@ def test_a_change_by_an_agent_is_in_the_audit_log(server: Serving) -> None:
         assert asyncio.run(cancel(other.url, job))["state"] == "cancelled"
         entry = Audit(other.library.home).page(limit=1)[0][0]
     assert (entry.who, entry.address, entry.action, entry.target) == (
-        "token", "127.0.0.1", "job steered", f"cancel {job}"
+        "token", "127.0.0.1", "job changed", f"cancel {job}"
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def incomplete(server: Serving) -> list[Any]:
 
 
 def test_parts_go_straight_to_the_bucket_and_the_job_begins_when_all_are_there(server: Serving, large: bytes) -> None:
-    at, job = begin(server, large, straight="yes", sha256=hashlib.sha256(large).hexdigest())
+    at, job = begin(server, large, direct="yes", sha256=hashlib.sha256(large).hexdigest())
     said = ask(server, at)
     assert [(p["number"], p["start"], p["end"]) for p in said["parts"]] == [
         (1, 0, PART), (2, PART, 2 * PART), (3, 2 * PART, len(large))
@@ -82,7 +82,7 @@ def test_parts_go_straight_to_the_bucket_and_the_job_begins_when_all_are_there(s
 
 def test_the_film_is_developed_from_the_bucket(server: Serving, film: Path) -> None:
     data = film.read_bytes()
-    at, _ = begin(server, data, straight="yes")
+    at, _ = begin(server, data, direct="yes")
     (piece,) = ask(server, at)["parts"]
     assert put(piece, data) == 200
     assert ask(server, at)["upload"]["state"] == "arrived"
@@ -100,7 +100,7 @@ def test_cut_in_the_middle_it_goes_on_where_it_was_even_after_a_restart(
     home: Path, seaweed_s3: BucketLocation, large: bytes
 ) -> None:
     with in_bucket(home, seaweed_s3) as server:
-        at, job = begin(server, large, straight="yes")
+        at, job = begin(server, large, direct="yes")
         assert put(ask(server, at)["parts"][1], large) == 200
     with in_bucket(home, seaweed_s3) as server:
         head = server.http.head(at).headers
@@ -117,7 +117,7 @@ def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
 ) -> None:
     data = film.read_bytes()
     with in_bucket(home, seaweed_s3) as server:
-        at, job = begin(server, data, straight="yes")
+        at, job = begin(server, data, direct="yes")
         assert put(ask(server, at)["parts"][0], data) == 200
         uploads: Uploads = server.library.uploads
         found = uploads.direct(uploads.get(at.rpartition("/")[2]))
@@ -130,7 +130,7 @@ def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
 
 def test_a_look_at_the_bucket_tells_the_ledger_of_what_has_come(server: Serving, film: Path) -> None:
     data = film.read_bytes()
-    at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
+    at, job = begin(server, data, direct="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
     assert probe_state(server, job) is TaskState.WAITING
     assert list(server.library.watch((), once=True)) == []
@@ -140,12 +140,12 @@ def test_a_look_at_the_bucket_tells_the_ledger_of_what_has_come(server: Serving,
 def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Path) -> None:
     """The film is seen in the bucket, by an event or a sweep, while it is still compared with its promise."""
     data = film.read_bytes()
-    at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
+    at, job = begin(server, data, direct="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
     uploads = server.library.uploads
-    straight = uploads.direct(uploads.get(at.rpartition("/")[2]))
-    assert straight
-    straight.complete("")
+    direct = uploads.direct(uploads.get(at.rpartition("/")[2]))
+    assert direct
+    direct.complete("")
     server.library.puts.on_key(f"input/{job}/source.mp4")
     server.library.puts.look_for_promised(old=True)
     assert probe_state(server, job) is TaskState.WAITING
@@ -154,7 +154,7 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
 
 
 def test_only_what_is_ours_and_in_no_open_record_is_aborted(server: Serving, large: bytes) -> None:
-    at, _ = begin(server, large, straight="yes")
+    at, _ = begin(server, large, direct="yes")
     bucket, going = server.library.home.multipart, server.library.uploads.get(at.rpartition("/")[2]).multipart
     assert bucket
     theirs, _stray = bucket.begin("input-masters/a.mp4"), bucket.begin("input/job_stray/source.mp4")
@@ -166,7 +166,7 @@ def test_a_bucket_that_hangs_holds_up_no_other_upload(
     server: Serving, large: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uploads, wanted = Uploads(server.library.home), JobRequest("subtitles")
-    begin(server, large, straight="yes")  # one that is open, whose parts lie in the bucket
+    begin(server, large, direct="yes")  # one that is open, whose parts lie in the bucket
     asked, answers = Event(), Event()
 
     def hang(*_: object) -> None:
@@ -189,7 +189,7 @@ def test_a_bucket_that_hangs_holds_up_no_other_upload(
 
 
 def test_an_address_takes_just_its_part(server: Serving, large: bytes) -> None:
-    at, _ = begin(server, large, straight="yes")
+    at, _ = begin(server, large, direct="yes")
     first, second, _ = ask(server, at)["parts"]
     assert put(first | {"end": first["end"] - 1}, large) == 403
     other = first["url"].replace("partNumber=1", "partNumber=2")
@@ -201,7 +201,7 @@ def test_an_address_takes_just_its_part(server: Serving, large: bytes) -> None:
 
 def test_a_part_of_another_size_is_asked_for_again(server: Serving, large: bytes) -> None:
     """Buckets that do not look at the signed length: what counts is what lies there."""
-    at, _ = begin(server, large, straight="yes")
+    at, _ = begin(server, large, direct="yes")
     uploads, id = server.library.uploads, at.rpartition("/")[2]
     bucket, kept = server.library.home.multipart, uploads.get(id)
     assert bucket
@@ -219,7 +219,7 @@ def test_a_part_of_another_size_is_asked_for_again(server: Serving, large: bytes
 def test_what_is_not_what_was_promised_is_refused_and_removed(
     server: Serving, data: bytes, sha256: str, why: str
 ) -> None:
-    at, job = begin(server, data, straight="yes", **({"sha256": sha256} if sha256 else {}))
+    at, job = begin(server, data, direct="yes", **({"sha256": sha256} if sha256 else {}))
     assert put(ask(server, at)["parts"][0], data) == 200
     assert why in server.post(f"{at}/parts", status=400)["detail"]
     assert server.http.get(f"/api/v1/jobs/{job}").status_code == 404, "no job is left of it"
@@ -228,7 +228,7 @@ def test_what_is_not_what_was_promised_is_refused_and_removed(
 
 
 def test_given_up_it_leaves_nothing_in_the_bucket(server: Serving, large: bytes) -> None:
-    at, job = begin(server, large, straight="yes")
+    at, job = begin(server, large, direct="yes")
     piece = ask(server, at)["parts"][0]
     assert put(piece, large) == 200
     assert server.http.delete(at).status_code == 204
@@ -238,7 +238,7 @@ def test_given_up_it_leaves_nothing_in_the_bucket(server: Serving, large: bytes)
 
 
 def test_what_a_lifecycle_rule_cleared_is_told(server: Serving, large: bytes) -> None:
-    at, job = begin(server, large, straight="yes")
+    at, job = begin(server, large, direct="yes")
     bucket, kept = server.library.home.multipart, server.library.uploads.get(at.rpartition("/")[2])
     assert bucket
     bucket.abort(kept.key, kept.multipart)
@@ -249,7 +249,7 @@ def test_what_a_lifecycle_rule_cleared_is_told(server: Serving, large: bytes) ->
 def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
     server: Serving, large: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, _ = begin(server, large, straight="yes")
+    at, _ = begin(server, large, direct="yes")
     assert put(ask(server, at)["parts"][0], large) == 200
     bucket = server.library.home.multipart
     assert bucket
@@ -266,7 +266,7 @@ def test_what_arrived_long_ago_is_forgotten_but_not_its_film(
     server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = film.read_bytes()
-    at, job = begin(server, data, straight="yes")
+    at, job = begin(server, data, direct="yes")
     assert put(ask(server, at)["parts"][0], data) == 200
     assert ask(server, at)["upload"]["state"] == "arrived"
     server.library.maintenance.gc()
@@ -292,14 +292,14 @@ def test_parts_come_through_the_server_where_they_cannot_go_straight(
 ) -> None:
     data = film.read_bytes()
     with in_bucket(home, seaweed_s3, "presigned = false") as server:
-        at, _ = begin(server, data, straight="yes")
+        at, _ = begin(server, data, direct="yes")
         assert "rushes-parts" not in server.http.head(at).headers
         assert "PATCH" in server.post(f"{at}/parts", status=400)["hint"]
-        assert server.http.get("/add").text.count("data-straight") == 0
+        assert server.http.get("/add").text.count("data-direct") == 0
 
 
 def test_parts_that_go_straight_do_not_come_through_the_server(server: Serving, large: bytes) -> None:
-    at, _ = begin(server, large, straight="yes")
+    at, _ = begin(server, large, direct="yes")
     headers = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
     assert server.http.patch(at, content=large[:100], headers=headers).status_code == 400
 

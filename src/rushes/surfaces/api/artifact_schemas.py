@@ -1,4 +1,4 @@
-"""The schema of each type and version of artifacts: no other payload is answered."""
+"""Schemas of artifact payloads, by type and version; every payload in an answer is checked against one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class BoundingBox(BaseModel):
-    """A place in the picture, in parts of its width and height."""
+    """A box in the picture, as fractions of its width and height."""
 
     x: float
     y: float
@@ -20,14 +20,14 @@ class BoundingBox(BaseModel):
 
 
 class Point(BaseModel):
-    """A point in the picture."""
+    """A point in the picture, as fractions of its width and height."""
 
     x: float
     y: float
 
 
 class ObjectDetectionV1(BaseModel):
-    """A thing in a frame."""
+    """An object in a frame."""
 
     label: str
     confidence: Share
@@ -35,13 +35,13 @@ class ObjectDetectionV1(BaseModel):
 
 
 class FaceDetectionV1(ObjectDetectionV1):
-    """A face in a frame; faces of one person have the same cluster, "" where it is not clear enough to tell."""
+    """A face in a frame; faces of one person have the same cluster, "" if the face is not clear enough."""
 
     cluster_id: str
 
 
 class Word(BaseModel):
-    """A word that is said."""
+    """A spoken word."""
 
     word: str
     start_ms: int
@@ -70,20 +70,20 @@ class OcrTextV1(BaseModel):
 
 
 class OcrEntityV1(OcrTextV1):
-    """A part of text on screen that means something: a number, an address, a name."""
+    """A number, link, address or name in the text on screen."""
 
     type: str
 
 
 class Prediction(BaseModel):
-    """A class, and how likely it is."""
+    """A class and its probability."""
 
     label: str
     confidence: Share
 
 
 class PlaceClassificationV1(BaseModel):
-    """Where a frame was taken."""
+    """The place where a frame was filmed."""
 
     label: str
     confidence: Share
@@ -91,7 +91,7 @@ class PlaceClassificationV1(BaseModel):
 
 
 class SceneV1(BaseModel):
-    """A part of the film from one cut to the next, numbered from 0."""
+    """The part of a video between two cuts, numbered from 0."""
 
     scene_index: Annotated[int, Field(ge=0)]
     start_ms: int
@@ -110,7 +110,7 @@ SCHEMAS: Mapping[tuple[str, int], type[BaseModel]] = {
 
 
 def check_payload(type: str, version: int, payload: Mapping[str, Any]) -> None:
-    """Raises NeverWorks: the payload is not what its schema says. A type of another package has none."""
+    """Raises NeverWorks: the payload does not match its schema. Types of other packages are not checked."""
     schema = SCHEMAS.get((type, version))
     try:
         if schema:

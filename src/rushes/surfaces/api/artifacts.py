@@ -1,4 +1,4 @@
-"""Observations as envelopes with their provenance, and which run of them counts."""
+"""Artifacts: observations in envelopes with their provenance, and the choice of the run that readers see."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -22,15 +22,17 @@ OURS = {word: kind for kind, word in TYPES.items()} | {kind: kind for kind in TY
 
 
 class SelectionIn(BaseModel):
-    """Which run counts for a type of artifacts: the newest, one that is named, or the newest of a profile."""
+    """Which run of an artifact type readers see: the newest, a pinned one, or the newest of a profile."""
 
     artifact_type: Name
-    policy: Literal["", "latest", "pinned", "profile"] = Field(default="", description="left out: as the rest says")
+    policy: Literal["", "latest", "pinned", "profile"] = Field(
+        default="", description="default: follows from the other fields"
+    )
     run_id: Name = ""
     model_profile: Name = ""
 
     def policy_run(self) -> tuple[str, str]:
-        """The run and the profile that are wanted, each "" if it does not matter.
+        """The selected run and profile; "" means any.
 
         Raises:
             Refused: the policy lacks what it names, or is another.
@@ -38,13 +40,13 @@ class SelectionIn(BaseModel):
         named = "pinned" if self.run_id else "profile" if self.model_profile else "latest"
         if (self.run_id and self.model_profile) or self.policy not in ("", named):
             hint = "Use latest alone, pinned with run_id, or profile with model_profile."
-            raise Refused(f"the policy is {self.policy or named}, but the request says otherwise", hint)
+            raise Refused(f"policy {self.policy or named} does not match run_id and model_profile", hint)
         return self.run_id, self.model_profile
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionShape(RecordShape):
-    """The policy that was chosen for a video (`*`: every video) and a type of artifacts, beside the record."""
+    """The policy chosen for a video (`*`: all videos) and an artifact type, with its record."""
 
     asset_id: str
     artifact_type: str
@@ -71,7 +73,7 @@ def list_artifacts(
     cursor: Cursor = "",
     limit: Limit = 100,
 ) -> Page[Envelope]:
-    """Observations of a video: of the run that is named, else of the one that readers see: pinned, or the newest."""
+    """List observations of a video: those of the given run, else of the run that readers see (pinned or newest)."""
     kind = _kind(artifact_type) if artifact_type else ""
     video = library.videos.get(asset_id)
     run = library.jobs.get(run_id).id if run_id else ""
@@ -86,14 +88,14 @@ def list_artifacts(
 
 @router.get("/selection")
 def list_selections(library: LibraryDep, asset_id: Annotated[str, Query(max_length=100)]) -> list[SelectionShape]:
-    """What was chosen for a video, or for every video if that is `*`."""
+    """List the selections for a video, or the defaults for all videos (`*`)."""
     video = None if asset_id == EVERY else library.videos.get(asset_id)
     return [SelectionShape.of(r) for r in library.videos.selected_runs(video)]
 
 
 @router.put("/selection/{asset_id}")
 def select_run(library: LibraryDep, asset_id: AssetId, body: SelectionIn) -> SelectionShape:
-    """Choose which run readers see of a type of artifacts; of every video if that is `*`."""
+    """Choose which run of an artifact type readers see, for a video or for all videos (`*`)."""
     video = None if asset_id == EVERY else library.videos.get(asset_id)
     return SelectionShape.of(library.videos.select_run(video, _kind(body.artifact_type), *body.policy_run()))
 

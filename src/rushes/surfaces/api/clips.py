@@ -1,4 +1,4 @@
-"""Clips: a span cut out on request; asked for here, cut by a worker."""
+"""Clips: time ranges cut out of videos on request; a worker cuts them."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
 class ClipIn(BaseModel):
-    """From and to in seconds of video time; from the proxy or the original; what is said beside or in the picture."""
+    """Start and end in seconds of video time; cut from the proxy or the original; subtitles as a track or burnt in."""
 
     video_id: Name
     t_start: Seconds
@@ -29,7 +29,7 @@ class ClipIn(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ClipShape:
-    """A clip and how far it is."""
+    """A clip and its status."""
 
     clip_id: str
     status: str  # queued, processing, done, failed, cancelled, cleared (ask for it again)
@@ -54,7 +54,7 @@ class ClipShape:
 
 @router.post("/clips", status_code=202, response_model=ClipShape)
 def make_clip(request: Request, library: LibraryDep, body: ClipIn, key: Key = "") -> JSONResponse:
-    """Ask for a clip; the same span again is the same clip."""
+    """Request a clip; the same range again returns the same clip."""
 
     def make() -> JSONResponse:
         video, proxy, subtitles = library.videos.get(body.video_id), body.proxy, body.subtitles
@@ -66,14 +66,14 @@ def make_clip(request: Request, library: LibraryDep, body: ClipIn, key: Key = ""
 
 @router.get("/clips")
 def list_clips(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[ClipShape]:
-    """Clips that were asked for."""
+    """List the requested clips."""
     rows, more = library.clips.page(unseal(request, cursor, "clip"), limit)
     return page(request, [ClipShape.of(clip) for clip in rows], more, "clip")
 
 
 @router.get("/clips/{clip_id}")
 def get_clip(library: LibraryDep, clip_id: Id) -> ClipShape:
-    """One clip; `url` is there when it is cut."""
+    """Get a clip; `url` is set when it is cut."""
     return ClipShape.of(library.clips.get(clip_id))
 
 
@@ -85,6 +85,6 @@ def delete_clip(library: LibraryDep, clip_id: Id) -> Response:
 
 
 def _file_name(clip: ClipStatus) -> str:
-    """`interview 1m03.500-1m07.000.mp4`: no sign in it that a file system refuses."""
+    """`interview 1m03.500-1m07.000.mp4`: only characters that every file system accepts."""
     start, end = (f"{int(t // 60)}m{t % 60:06.3f}" for t in (clip.start, clip.end))
     return f"{clip.title} {start}-{end}.mp4"

@@ -1,4 +1,4 @@
-"""Events over SSE: a job's history from any number on, then live; and the rows of all jobs as they change."""
+"""Events over SSE: the history of a job from any number on, then live; and the rows of all jobs as they change."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ async def follow_job(
     since: Since = "",
     last_event_id: LastId = "",
 ) -> Response:
-    """A job's events after a number, live until it is final; then 204, which tells a browser not to come again.
+    """Stream the events of a job after a number, live until it is final; then 204, so that browsers do not reconnect.
 
     Of some types or all, from a time on. A history that is not whole any more says so, whatever was asked for.
     """
@@ -53,13 +53,13 @@ async def follow_job(
 
 @router.get("/events", response_class=StreamingResponse)
 async def follow_all(request: Request) -> Response:
-    """The row of each job when it changes; a row is the whole truth of its moment, so there is nothing to replay."""
+    """Stream the row of each job when it changes; a row is the complete state, so nothing is replayed."""
     return StreamingResponse(_all_stream(_hub(request)), 200, HEADERS, "text/event-stream")
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """Which events a reader wants."""
+    """Which events a client wants."""
 
     types: frozenset[EventType]
     since: str
@@ -107,7 +107,7 @@ async def _all_stream(hub: EventHub) -> AsyncIterator[str]:
 
 
 async def _receive(subscriber: Subscriber) -> Sequence[Message]:
-    """What came, or nothing after a while in which nothing did."""
+    """The next messages, or none after a time without any."""
     if not subscriber.messages and not subscriber.closed:
         subscriber.news.clear()
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""What the home stands on: workers, sums, settings, health."""
+"""The home itself: workers, totals, settings, health."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ GLANCE = 100  # the same where a page only tells that there are many: reading 50
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What there is, and what is to be done (at most 500 of each state are counted)."""
+    """Totals, and the jobs that are not finished (at most 500 of each state are counted)."""
 
     library: Summary
     jobs: Mapping[str, int]
@@ -46,19 +46,19 @@ class About:
 
 @router.get("/about")
 def about(request: Request, library: LibraryDep) -> About:
-    """Which version this is, and whether the door is open."""
+    """Get the version of this server, and whether it requires a login."""
     return About(version(), library.settings.owner, request.app.state.access.open)
 
 
 @router.get("/workers")
 def list_workers(library: LibraryDep) -> list[Worker]:
-    """Every worker, with what it holds of this owner's."""
+    """List all workers, each with its tasks of this owner."""
     return library.jobs.seen_workers()
 
 
 @router.post("/workers/drain", status_code=202, dependencies=[ADMIN])
 def drain_worker(request: Request, library: LibraryDep, worker: str = Query(max_length=300)) -> dict[str, str]:
-    """Tell a worker to stop claiming and hand back; for admins, and only workers of this owner."""
+    """Tell a worker to stop claiming and to give its tasks back; only admins, only workers of this owner."""
     note_target(request, worker)
     library.jobs.drain(worker)
     return {"worker": worker, "told": "drain"}
@@ -66,7 +66,7 @@ def drain_worker(request: Request, library: LibraryDep, worker: str = Query(max_
 
 @router.get("/stats")
 def get_stats(library: LibraryDep) -> Stats:
-    """Sums for a first page."""
+    """Get totals for a start page."""
     active = active_jobs(library.jobs.workers())
     return Stats(
         library.summary(), library.jobs.counts(MOST), active.workers, active.slots, library.maintenance.free_bytes()
@@ -75,26 +75,26 @@ def get_stats(library: LibraryDep) -> Stats:
 
 @router.get("/audit", dependencies=[ADMIN])
 def list_audit(request: Request, cursor: Cursor = "", limit: Limit = 100) -> Page[AuditEntry]:
-    """Who did what, when and from where, newest first; for admins."""
+    """List who did what, when and from where, newest first; only for admins."""
     rows, more = request.app.state.access.accounts.audit.page(unseal(request, cursor, AUDIT), limit)
     return page(request, rows, more, AUDIT)
 
 
 @router.get("/settings")
 def list_settings(library: LibraryDep) -> list[SettingValue]:
-    """The settings in force, without secrets."""
+    """List the settings in effect, without secrets."""
     return library.maintenance.settings()
 
 
 @health.get("/healthz")
 def is_alive() -> dict[str, str]:
-    """This process answers."""
+    """Check that this process responds."""
     return {"status": "ok"}
 
 
 @health.get("/readyz")
 def is_ready(library: LibraryDep) -> JSONResponse:
-    """Every part answers; without hints it is degraded: work goes on, only slower.
+    """Check that every part responds; without hints the state is degraded: work continues, more slowly.
 
     `sandbox` says which layers confine the slots of this machine.
     """
@@ -107,7 +107,7 @@ def is_ready(library: LibraryDep) -> JSONResponse:
 
 @webhook.get("/webhook/deliveries")
 def list_deliveries(request: Request, cursor: Cursor = "", limit: Limit = 50) -> Page[RecordShape]:
-    """What the webhook was told, and how it answered."""
+    """List the webhook calls and their answers."""
     follower: Webhook = request.app.state.webhook
     rows, more = follower.deliveries(unseal(request, cursor, DELIVERY), limit)
     return page(request, [RecordShape.of(r) for r in rows], more, DELIVERY)

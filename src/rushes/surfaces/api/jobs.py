@@ -1,4 +1,4 @@
-"""Jobs: the list, one of them, its steps, tasks and history; steering them; and what gave up."""
+"""Jobs: list and details, steps, tasks and history; pause, cancel, retry; failed tasks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Stage = Annotated[str, Query(pattern=r"^[a-z0-9_]{0,40}$")]
 
 
 class PriorityIn(BaseModel):
-    """Higher goes first."""
+    """Jobs with a higher priority run first."""
 
     priority: int = Field(ge=-1000, le=1000)
 
@@ -43,14 +43,14 @@ class RetryIn(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ActionPageOut:
-    """The tasks that were tried again or dismissed, and where the next ones begin ("" when all was done)."""
+    """The tasks that were retried or dismissed, and the cursor of the next page ("" when all are done)."""
 
     tasks: tuple[str, ...]
     cursor: str
 
 
 class FailureFilterIn(BaseModel):
-    """Dead letters of a class of errors, or all (""): among so many of them, from a place on."""
+    """Failed tasks of one error class, or all (""): how many, and from which cursor on."""
 
     kind: Name = ""
     cursor: str = Field(default="", max_length=1000, description="`cursor` of the previous page")
@@ -65,14 +65,14 @@ class FailureFilterIn(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """The tasks that are tried again."""
+    """The tasks that will be retried."""
 
     tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A job at one moment; seconds as (p50, p90), None where nothing is known yet."""
+    """The progress of a job; seconds as (p50, p90), null if not known yet."""
 
     job: JobShape
     stages: tuple[StageProgress, ...]
@@ -82,7 +82,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CauseShape:
-    """Dead letters that say the same."""
+    """Failed tasks with the same message."""
 
     message: str
     hint: str
@@ -92,7 +92,7 @@ class CauseShape:
 
 @dataclass(frozen=True, slots=True)
 class FailedShape:
-    """Dead letters of one class."""
+    """Failed tasks of one error class."""
 
     kind: str
     count: int
@@ -117,7 +117,7 @@ def list_jobs(
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Page[JobShape]:
-    """Jobs, newest first; in a final state, the last to finish first; of a queue, always by creation.
+    """List jobs, newest first; in a final state by the time they ended; of a queue always by creation.
 
     `created_from` and `created_to` are dates or times in ISO 8601, both inclusive; a page may then be short, and the
     cursor says whether there are more.
@@ -130,13 +130,13 @@ def list_jobs(
 
 @router.get("/jobs/{job_id}")
 def get_job(library: LibraryDep, active: ActiveDep, job_id: Id) -> JobShape:
-    """One job."""
+    """Get a job."""
     return JobShape.of(library.jobs.get(job_id), active)
 
 
 @router.get("/jobs/{job_id}/steps")
 def list_steps(library: LibraryDep, job_id: Id) -> list[Step]:
-    """Its stages with their states."""
+    """List the steps of a job with their states."""
     return list(library.jobs.steps(job_id))
 
 
@@ -150,7 +150,7 @@ def list_tasks(
     cursor: Cursor = "",
     limit: Limit = 200,
 ) -> Page[TaskShape]:
-    """Its tasks in plan order."""
+    """List the tasks of a job in plan order."""
     of = f"tasks {job_id} {state} {stage}"
     found = library.jobs.task_page(job_id, state, stage, unseal(request, cursor, of), limit)
     return page(request, [TaskShape.of(t) for t in found.rows], found.cursor, of)
@@ -160,13 +160,13 @@ def list_tasks(
 def list_events(
     library: LibraryDep, job_id: Id, after: After = 0, types: Types = None, since: Since = "", limit: Limit = 200
 ) -> list[Event]:
-    """Its numbered events after a number, of some types or all, from a time on; live at `/api/v1/jobs/{id}/events`."""
+    """List the numbered events of a job, by number, type and time; live at `/api/v1/jobs/{id}/events`."""
     return list(library.jobs.events(job_id, after, limit, types or (), parse_time(since)))
 
 
 @router.get("/jobs/{job_id}/progress")
 def get_progress(request: Request, library: LibraryDep, active: ActiveDep, job_id: Id) -> Progress:
-    """How far each stage is, how long it worked, what is left, and what was expected (nine of ten runs lie inside)."""
+    """Get the progress of each stage, the time worked and left, and the estimate (the range of nine of ten runs)."""
     job = library.jobs.get(job_id)
     seen = look(request, job.id)
     return Progress(JobShape.of(seen.job, active), seen.stages, seen.remaining, expected_of(library, job))
@@ -174,7 +174,7 @@ def get_progress(request: Request, library: LibraryDep, active: ActiveDep, job_i
 
 @router.get("/jobs/{job_id}/why")
 def explain_job(library: LibraryDep, job_id: Id) -> list[WaitReason]:
-    """Why what does not run does not run."""
+    """Explain why tasks of a job are not running."""
     return list(library.jobs.why(job_id))
 
 
@@ -183,19 +183,19 @@ Move = Literal["pause", "pause_now", "resume", "cancel"]
 
 @router.post("/jobs/{job_id}/priority")
 def set_priority(library: LibraryDep, active: ActiveDep, job_id: Id, body: PriorityIn) -> JobShape:
-    """Higher goes first."""
+    """Set the priority; jobs with a higher one run first."""
     return JobShape.of(library.jobs.command(job_id, JobCommand.PRIORITY, body.priority), active)
 
 
 @router.post("/jobs/{job_id}/retry")
 def retry_job(library: LibraryDep, job_id: Id, body: RetryIn | None = None) -> Retried:
-    """Try dead tasks again, of one stage or all; a cancelled job goes on."""
+    """Retry failed tasks, of one stage or all; a cancelled job continues."""
     return Retried(library.jobs.retry(job_id, body.stage if body else ""))
 
 
 @router.post("/jobs/{job_id}/{move}")
-def steer_job(library: LibraryDep, active: ActiveDep, job_id: Id, move: Move) -> JobShape:
-    """Pause (now), resume or cancel."""
+def control_job(library: LibraryDep, active: ActiveDep, job_id: Id, move: Move) -> JobShape:
+    """Pause (now), resume or cancel a job."""
     return JobShape.of(library.jobs.command(job_id, JobCommand(move)), active)
 
 
@@ -207,32 +207,32 @@ def list_failed(
     cursor: Cursor = "",
     limit: Limit = 200,
 ) -> Page[FailedShape]:
-    """What gave up, by class; the limit is on tasks."""
+    """List failed tasks by error class; the limit is the number of tasks."""
     found = library.jobs.failed.page(unseal(request, cursor, FAILED), limit)
     return page(request, [FailedShape.of(g) for g in found.groups if kind in ("", g.kind)], found.cursor, FAILED)
 
 
 @router.get("/failed/rates")
 def list_rates(library: LibraryDep) -> list[StageRates]:
-    """How often each stage failed and was tried again in the newest jobs, and how long an attempt takes."""
+    """List how often each stage failed and was retried in the newest jobs, and how long an attempt takes."""
     return list(library.jobs.stage_rates())
 
 
 @router.post("/failed/retry")
 def retry_failed(request: Request, library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
-    """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
+    """Retry failed tasks, of one class or all; repeat with the cursor until it is empty."""
     return (body or FailureFilterIn()).act(request, library.jobs.failed.retry)
 
 
 @router.post("/failed/discard")
 def discard_failed(request: Request, library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
-    """Dismiss them, of one class or all; ask again with the cursor until there is none."""
+    """Dismiss failed tasks, of one class or all; repeat with the cursor until it is empty."""
     return (body or FailureFilterIn()).act(request, library.jobs.failed.dismiss)
 
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """A step whose tasks were announced."""
+    """A step whose tasks were announced to workers."""
 
     task_id: str
     job_id: str
@@ -241,7 +241,7 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line of an attempt's output."""
+    """A line of an attempt's output."""
 
     number: int
     at: str
@@ -250,25 +250,25 @@ class LogLine:
 
 @tasks.get("/tasks/{task_id}/log")
 def read_log(library: LibraryDep, task_id: Id, after: After = 0, limit: Limit = 200) -> list[LogLine]:
-    """What the last attempt printed."""
+    """Get the output of the last attempt."""
     return [LogLine(e.number, e.at, str(e.data.get("line", ""))) for e in library.jobs.log(task_id, after, limit)]
 
 
 @tasks.get("/tasks/{task_id}")
 def get_task(library: LibraryDep, task_id: Id) -> TaskShape:
-    """One task."""
+    """Get a task."""
     return TaskShape.of(library.jobs.task(task_id))
 
 
 @steps.get("/steps/{task_id}")
 def get_step(library: LibraryDep, task_id: Id) -> Step:
-    """One step, by `job.stage`."""
+    """Get a step, by `job.stage`."""
     return library.jobs.step(task_id)
 
 
 @steps.post("/tasks/{task_id}/enqueue")
 def enqueue_step(library: LibraryDep, task_id: Id) -> Enqueued:
-    """Announce a step that waits to be run, or what it waits for."""
+    """Announce a waiting step, or the steps it waits for, to workers."""
     step = library.jobs.step(task_id)
     step.require("enqueued", "PENDING")
     library.jobs.announce(step.job)
@@ -277,7 +277,7 @@ def enqueue_step(library: LibraryDep, task_id: Id) -> Enqueued:
 
 @steps.post("/tasks/{task_id}/cancel")
 def cancel_step(library: LibraryDep, task_id: Id) -> Step:
-    """Stop a step that has not finished, and what needs it; the others of its job go on."""
+    """Cancel an unfinished step and the steps that need it; other steps of the job continue."""
     step = library.jobs.step(task_id)
     step.require("cancelled", "PENDING", "RUNNING")
     library.jobs.cancel_step(step)
@@ -286,7 +286,7 @@ def cancel_step(library: LibraryDep, task_id: Id) -> Step:
 
 @steps.post("/tasks/{task_id}/retry")
 def retry_step(library: LibraryDep, task_id: Id) -> Step:
-    """Try a step again that failed or was cancelled, and what needs it; the others of its job stay as they are."""
+    """Retry a failed or cancelled step and the steps that need it; other steps of the job stay as they are."""
     step = library.jobs.step(task_id)
     step.require("retried", "FAILED", "CANCELLED")
     library.jobs.retry_step(step)

@@ -1,4 +1,4 @@
-"""Files for players and people: playlists, pieces, posters, frames, clips and originals, by range and with an ETag."""
+"""Files for players and people: playlists, segments, posters, frames, clips, originals; with ranges and ETags."""
 
 import hashlib
 import os
@@ -33,7 +33,7 @@ _WEEK = "private, max-age=604800"
 @router.head("/files/{name:path}", response_class=Response, include_in_schema=False)
 @router.get("/files/{name:path}", response_class=Response)
 def get_file(request: Request, library: LibraryDep, name: Annotated[str, Path(max_length=500)]) -> Response:
-    """A published file of one of the owner's videos or jobs."""
+    """Get a published file of the owner's videos or jobs."""
     prefix = next((p for p in (*PUBLIC, *JOBS) if name.startswith(p)), "")
     if not prefix:
         raise NotFound("file not found")
@@ -47,7 +47,7 @@ def get_file(request: Request, library: LibraryDep, name: Annotated[str, Path(ma
 def get_frame(
     request: Request, library: LibraryDep, video_id: Id, ms: Annotated[int, Path(ge=0, le=2**40)]
 ) -> Response:
-    """The picture at a moment (milliseconds of video time); the poster where no frame is kept."""
+    """Get the frame at a time (milliseconds of video time), or the poster if there is no frame."""
     video = library.videos.get(video_id)
     try:
         jpeg = library.videos.frame(video, ms * 1000)
@@ -59,14 +59,14 @@ def get_frame(
 
 @api.get("/videos/{video_id}/poster", response_class=Response)
 def get_poster(library: LibraryDep, video_id: Id) -> Response:
-    """Where its poster is."""
+    """Redirect to the poster."""
     return _poster(library.videos.get(video_id))
 
 
 @api.head("/videos/{video_id}/original", response_class=Response, include_in_schema=False)
 @api.get("/videos/{video_id}/original", response_class=Response)
 def get_original(request: Request, library: LibraryDep, video_id: Id) -> Response:
-    """The film as it was taken in, to keep."""
+    """Download the original file."""
     video = library.videos.get(video_id)
     found = _original(library.videos.open_original(video), video)
     named = {"Content-Disposition": content_disposition(video.name)}

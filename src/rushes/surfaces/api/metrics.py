@@ -1,4 +1,4 @@
-"""Figures for Prometheus and for collectors: those of this server, and those of the fleet as the store tells them."""
+"""Metrics for Prometheus and OTLP collectors: of this server, and of the fleet as the store reports it."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,12 +17,12 @@ router = APIRouter(tags=["health"])
 
 @router.get("/metrics", response_class=PlainTextResponse)
 def metrics(request: Request) -> str:
-    """Figures for Prometheus; no job or video is ever a label. What a store that is away would tell is left out."""
+    """Metrics for Prometheus, never labelled by job or video. Those of a store that does not respond are left out."""
     return text(server_figures(request.app.state))
 
 
 def server_figures(state: Any) -> list[Family]:
-    """Everything that the application with this state tells."""
+    """All metrics of the application with this state."""
     library: Library = state.library
     name, here = "rushes_streams_active", {labels(protocol="sse"): state.hub.streams + state.hub.watches}
     streams = Family(name, *FAMILIES[name], here)
@@ -73,7 +73,7 @@ def _work(figures: FleetFigures) -> Iterator[Family]:
 
 
 def _conversions(watch: FleetWatch) -> Iterator[Family]:
-    """Under the names and dimensions that tables and alarms of conversions know them by."""
+    """Metrics of 3D conversions, under the names and dimensions that dashboards and alarms use."""
     told = watch.conversions()
     for name in dict.fromkeys(metric.name for metric in told):
         values = {labels(**m.dimensions): m.average for m in told if m.name == name}

@@ -1,4 +1,4 @@
-"""What is told of a job's attempts over SSE: by workers that are not ours in their queues, by our slots of footage."""
+"""The output of attempts over SSE: of workers of custom queues, and of the slots that process videos."""
 
 import asyncio
 import base64
@@ -37,7 +37,7 @@ async def follow_output(
     follow: bool = True,
     last_event_id: LastId = "",
 ) -> Response:
-    """Start, output, and end or error of a job's attempts: from a number on, then live until the job is final.
+    """Stream start, output, and end or error of a job's attempts: from a number on, then live until the job is final.
 
     Of a job in a queue of your own the latest attempt, by its worker's numbers; of footage every attempt, by the
     number that its outcome has in the history. `text` is what `data` (base64) says as UTF-8.

@@ -1,4 +1,4 @@
-"""People and corrections: what a person says about footage, anchored by video, time and box."""
+"""People and corrections: what users say about footage, anchored by video, time and box."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ Us = Annotated[int, Field(ge=0, le=MOST)]
 
 
 class CorrectionIn(BaseModel):
-    """What really stands at a place in a film, in microseconds; an empty text says that nothing does."""
+    """The right text at a time in a video, in microseconds; an empty text removes the line."""
 
     video_id: Name
     start_us: Us
@@ -30,20 +30,20 @@ class CorrectionIn(BaseModel):
 
 
 class PersonIn(BaseModel):
-    """A name, or whether to leave somebody out of lists and searches; None leaves it as it is."""
+    """A new name, or whether the person is hidden; null leaves it unchanged."""
 
     name: Name | None = None
     hidden: bool | None = None
 
 
 class MergeIn(BaseModel):
-    """The person to become one with."""
+    """The person to merge into."""
 
     into: Name
 
 
 class SplitIn(BaseModel):
-    """The place at which the face is somebody else's, and whose it is if that is known."""
+    """Where another person's face is, and the name of that person if known."""
 
     video_id: Name
     at_us: Us
@@ -52,40 +52,40 @@ class SplitIn(BaseModel):
 
 @router.post("/corrections", status_code=201)
 def add_correction(library: LibraryDep, body: CorrectionIn) -> RecordShape:
-    """Correct a line; said again, the last word counts."""
+    """Correct a line; a later correction of the same line replaces it."""
     video = library.videos.get(body.video_id)
     return RecordShape.of(library.videos.correct(video, body.start_us, body.end_us, body.text, body.kind))
 
 
 @router.get("/corrections")
 def list_corrections(library: LibraryDep, video_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
-    """What was corrected in a video."""
+    """List the corrections of a video."""
     return [RecordShape.of(r) for r in library.videos.corrections(library.videos.get(video_id))]
 
 
 @router.delete("/corrections/{correction_id}", status_code=204)
 def undo_correction(library: LibraryDep, correction_id: Id) -> Response:
-    """Take a correction back."""
+    """Undo a correction."""
     library.videos.undo_correction(correction_id)
     return Response(status_code=204)
 
 
 @router.get("/people")
 def list_people(library: LibraryDep, hidden: bool = False) -> list[PersonSummary]:
-    """Everybody whose face is known, named first."""
+    """List all known people, named ones first."""
     return library.people.all(hidden=hidden)
 
 
 @router.post("/people/undo")
 def undo_last(library: LibraryDep) -> list[PersonSummary]:
-    """Take back what was last said about people: a name, a merge, a split, a hiding. Answers everybody."""
+    """Undo the last change of people: a name, a merge, a split or a hide. Returns all people."""
     library.people.undo()
     return library.people.all()
 
 
 @router.patch("/people/{person_id}")
 def change_person(library: LibraryDep, person_id: Id, body: PersonIn) -> list[PersonSummary]:
-    """Name or hide somebody; the name of somebody else makes the two one. Answers everybody."""
+    """Name or hide a person; the name of another person merges the two. Returns all people."""
     if body.hidden is not None:
         library.people.hide(person_id, hidden=body.hidden)
     if body.name is not None:
@@ -95,13 +95,13 @@ def change_person(library: LibraryDep, person_id: Id, body: PersonIn) -> list[Pe
 
 @router.post("/people/{person_id}/merge")
 def merge_person(library: LibraryDep, person_id: Id, body: MergeIn) -> list[PersonSummary]:
-    """Say that two are one. Answers everybody."""
+    """Merge two people. Returns all people."""
     library.people.merge(person_id, body.into)
     return library.people.all()
 
 
 @router.post("/people/{person_id}/split")
 def split(library: LibraryDep, person_id: Id, body: SplitIn) -> list[PersonSummary]:
-    """Say that the face at one place is somebody else's. Answers everybody."""
+    """Separate the face at a time from a person. Returns all people."""
     library.people.split(person_id, library.videos.get(body.video_id).id, body.at_us, body.name)
     return library.people.all()

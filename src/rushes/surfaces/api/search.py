@@ -1,4 +1,4 @@
-"""Search: one box over everything that is known by now."""
+"""Search: one query over everything that is known so far."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ TYPES = {"csv": "text/csv", "jsonl": "application/x-ndjson", "edl": "text/plain"
 
 @dataclass(frozen=True, slots=True)
 class FoundShape:
-    """Some hits, how many there are in how many videos, and where the next ones begin."""
+    """Hits, how many there are in how many videos, and the cursor of the next page."""
 
     hits: list[HitShape]
     total: int
@@ -35,7 +35,7 @@ def search(
     cursor: Cursor = "",
     limit: Limit = 20,
 ) -> FoundShape:
-    """Time-coded hits, best first or as they were shot; any text is a query."""
+    """Find time-coded hits, best first or in the order of recording; any text is a valid query."""
     of = f"search {order} {video} {q}"
     found = library.search(q, limit, unseal(request, cursor, of), video, order)
     hits = [HitShape.of(h) for h in found.hits]
@@ -51,7 +51,7 @@ def search_next(
     at_us: Annotated[int, Query(ge=0, le=MOST)] = 0,
     back: bool = False,
 ) -> HitShape | None:
-    """The hit that follows a moment of a video across the library, or the one before it; null at the end."""
+    """Get the hit after (or before) a time in a video, across the library; null at the end."""
     hit = library.next_hit(q, video, at_us, back=back)
     return HitShape.of(hit) if hit else None
 
@@ -64,7 +64,7 @@ def export_search(
     video: Annotated[str, Query(max_length=100)] = "",
     order: Literal["best", "time"] = "time",
 ) -> Response:
-    """All hits as a table, as lines of JSON, or as a timeline for editors."""
+    """Export all hits as CSV, JSON lines, or a timeline for editors."""
     data = library.export_hits(q, kind, video, order)
     name = {"Content-Disposition": f'attachment; filename="hits.{kind}"'}
     return Response(data, media_type=TYPES[kind], headers=name)

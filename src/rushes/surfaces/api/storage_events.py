@@ -1,4 +1,4 @@
-"""Storage events by HTTP: a storage without a queue (MinIO, SeaweedFS) says here that keys were written."""
+"""Storage events over HTTP, for storage without a queue (MinIO, SeaweedFS)."""
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
@@ -9,8 +9,8 @@ router = APIRouter(tags=["storage events"])
 
 
 @router.post("/storage-events", status_code=204, response_class=Response)
-async def tell_storage_events(request: Request) -> Response:
-    """A storage event as S3, MinIO, SNS, EventBridge or SeaweedFS write it; what lies at the keys now is looked at.
+async def receive_storage_events(request: Request) -> Response:
+    """Receive a storage event from S3, MinIO, SNS, EventBridge or SeaweedFS; the keys in it are then checked.
 
     The token `events_token` opens this address and nothing else. 503: a store is away, tell it again.
     """

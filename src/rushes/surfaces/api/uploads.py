@@ -37,7 +37,7 @@ Type = Annotated[str, Header(alias="Content-Type", max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class UploadShape:
-    """Where an upload stands, and the job that waits for it."""
+    """The status of an upload, and the job that waits for it."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class UploadShape:
 
 @dataclass(frozen=True, slots=True)
 class PartsShape:
-    """What has to be sent next; empty when all of it is there."""
+    """The parts to send next; empty when all are there."""
 
     upload: UploadShape
     parts: tuple[SignedPart, ...]
@@ -63,7 +63,7 @@ class PartsShape:
 
 @router.options("/uploads", status_code=204, response_class=Response)
 def describe_uploads(library: LibraryDep) -> Response:
-    """What this server speaks."""
+    """Get the tus version and extensions of this server."""
     most = library.settings.upload_gb * 10**9
     said = {"Tus-Version": TUS, "Tus-Extension": EXTENSIONS, "Tus-Max-Size": str(most)}
     return _tus(204, **said, **{"Tus-Checksum-Algorithm": "sha256,sha1"})
@@ -71,23 +71,23 @@ def describe_uploads(library: LibraryDep) -> Response:
 
 @router.post("/uploads", status_code=201, response_class=Response)
 def begin_upload(request: Request, library: LibraryDep, length: Length, metadata: Metadata = "") -> Response:
-    """Promise a file: name, recipe, profile, language, format of 3D and sha256 are metadata; its job waits for it.
+    """Announce a file; name, recipe, profile, language, 3D format and sha256 are metadata. Its job waits for it.
 
-    With `straight` in the metadata its parts go to the bucket, if there is one: then Rushes-Parts says where to ask.
+    With `direct` in the metadata its parts go to the bucket, if there is one: then Rushes-Parts says where to ask.
     """
     said = read_metadata(metadata)
     recipe, profile, language, format = (said.get(name, "") for name in ("recipe", "profile", "language", "format"))
     wanted = in_format(JobRequest(recipe=recipe, profile=profile, language=language), format)
     name, sha256 = said.get("filename", "upload"), said.get("sha256", "").lower()
     upload = library.uploads.begin(
-        name, length, wanted, sha256, direct="straight" in said, caller=caller_of(request).name
+        name, length, wanted, sha256, direct="direct" in said, caller=caller_of(request).name
     )
     return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **_where(upload))
 
 
 @router.head("/uploads/{upload_id}", response_class=Response)
 def find_upload(library: LibraryDep, upload_id: Id) -> Response:
-    """How much of it is there."""
+    """Get the offset of an upload: how much has arrived."""
     uploads = library.uploads
     upload = uploads.get(upload_id)
     with suppress(UploadBusy):  # somebody is about it
@@ -101,13 +101,13 @@ def find_upload(library: LibraryDep, upload_id: Id) -> Response:
 
 @router.get("/uploads/{upload_id}")
 def get_upload(library: LibraryDep, upload_id: Id) -> UploadShape:
-    """Where it stands, in words."""
+    """Get the status of an upload."""
     return UploadShape.of(library.uploads.get(upload_id))
 
 
 @router.post("/uploads/{upload_id}/parts")
-def ask_for_parts(library: LibraryDep, upload_id: Id, length: Later = 0) -> PartsShape:
-    """The next parts that the bucket has not, each with its address; ask again until none is left: then it begins.
+def request_parts(library: LibraryDep, upload_id: Id, length: Later = 0) -> PartsShape:
+    """Get signed addresses of the parts that the bucket lacks; repeat until none is left, then the job starts.
 
     Of an upload whose size was not promised, Upload-Length tells it.
     """
@@ -119,7 +119,7 @@ def ask_for_parts(library: LibraryDep, upload_id: Id, length: Later = 0) -> Part
 
 @router.post("/uploads/{upload_id}/received", status_code=204, response_class=Response)
 def keep_received(library: LibraryDep, upload_id: Id, checksum: Sum = "") -> Response:
-    """Go on from the last byte: `checksum` is of the bytes from Upload-Offset to Rushes-Received, as HEAD told them."""
+    """Keep what arrived before an interruption: `checksum` covers Upload-Offset to Rushes-Received (see HEAD)."""
     uploads = library.uploads
     upload, wanted = uploads.get(upload_id), _sum(checksum)
     if wanted is None or upload.multipart:
@@ -141,7 +141,7 @@ async def continue_upload(
     checksum: Sum = "",
     length: Later = 0,
 ) -> Response:
-    """The next part; what arrived before a cut is kept. Upload-Length tells a size that was not promised."""
+    """Send the next part; what arrived before an interruption is kept. Upload-Length sets a size that was left open."""
     uploads = library.uploads
     upload = await run_sync(uploads.get, upload_id)
     if length:
@@ -167,7 +167,7 @@ async def continue_upload(
 
 @router.put("/uploads/{upload_id}", status_code=204, response_class=Response)
 async def send_upload(request: Request, library: LibraryDep, upload_id: Id, checksum: Sum = "") -> Response:
-    """The whole file at once, from its beginning; after a cut it can also go on by PATCH."""
+    """Send the whole file from its beginning; after an interruption, PATCH can continue it."""
     uploads = library.uploads
     async with _writing(uploads, await run_sync(uploads.get, upload_id)) as part:
         await run_sync(part.truncate_to, 0)
@@ -175,8 +175,8 @@ async def send_upload(request: Request, library: LibraryDep, upload_id: Id, chec
 
 
 @router.delete("/uploads/{upload_id}", status_code=204, response_class=Response)
-def drop_upload(library: LibraryDep, upload_id: Id) -> Response:
-    """Give it up: its bytes are deleted and its job is cancelled."""
+def cancel_upload(library: LibraryDep, upload_id: Id) -> Response:
+    """Cancel an upload: its data is deleted and its job is cancelled."""
     uploads = library.uploads
     upload = uploads.get(upload_id)
     if upload.state == "arrived":
@@ -205,7 +205,7 @@ def read_metadata(text: str) -> Mapping[str, str]:
 
 @asynccontextmanager
 async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[UploadWriter]:
-    """As `Uploads.writing`, entered and left in a thread: a store that is away stalls nobody else."""
+    """As `Uploads.writing`, entered and left in a thread: a slow store blocks no other request."""
     writing = uploads.writing(upload)
     part = await run_sync(writing.__enter__)
     try:
@@ -216,7 +216,7 @@ async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[UploadWrit
 
 
 async def _receive(request: Request, part: UploadWriter, wanted: tuple[Any, bytes] | None) -> bool:
-    """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
+    """Write the data as it arrives, a megabyte at a time; False (and nothing kept) if the checksum differs."""
     begin, waiting = part.offset, bytearray()
     if wanted:
         await run_sync(part.mark_unverified)  # so that a cut, an error or a kill leaves nothing that counts

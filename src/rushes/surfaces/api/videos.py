@@ -1,4 +1,4 @@
-"""Videos: the list, one of them, its lines, runs and exports; taking films in: recipes, requests, remembered paths."""
+"""Videos: list and details, lines, runs, exports; adding videos: recipes, requests, saved locations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -52,7 +52,7 @@ TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", 
 
 
 class JobRequestIn(BaseModel):
-    """What is wanted of some films."""
+    """What to make from videos."""
 
     recipe: Name = ""
     only: list[Name] = Field(default=[], max_length=50)
@@ -87,20 +87,20 @@ class JobRequestIn(BaseModel):
 
 
 class AddIn(JobRequestIn):
-    """Places that films are taken in from: files, folders or s3://bucket/prefix, as the server sees them."""
+    """Locations of videos as the server sees them: files, folders or s3://bucket/prefix."""
 
     paths: list[Place] = Field(min_length=1, max_length=100)
 
 
 class NameIn(BaseModel):
-    """A name for people; empty takes it back."""
+    """A title; an empty one removes it."""
 
     name: Name
 
 
 @dataclass(frozen=True, slots=True)
 class AddedShape:
-    """One film: its job, or why there is none."""
+    """One video: its job, or why it was not added."""
 
     path: str
     job: JobShape | None = None
@@ -126,14 +126,14 @@ class Shots:
 
 @router.get("/videos")
 def list_videos(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[VideoShape]:
-    """Videos, newest first."""
+    """List videos, newest first."""
     rows, more = library.videos.page(unseal(request, cursor, "videos"), limit)
     return page(request, [of_video(v) for v in rows], more, "videos")
 
 
 @router.post("/videos", status_code=202, response_model=list[AddedShape])
 def add_videos(request: Request, library: LibraryDep, body: AddIn, key: Key = "") -> JSONResponse:
-    """Take films in from places that the server sees; each becomes a job."""
+    """Add videos from locations that the server sees; each becomes a job."""
 
     def make() -> JSONResponse:
         return answer_added(add_places(request, library, body.paths, body.wanted()), active_of(request))
@@ -166,7 +166,7 @@ def answer_added(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONRespo
 
 
 def roots_of(request: Request, library: Library) -> list[str]:
-    """Where places may lie; the usual folders only if everybody here may do everything."""
+    """The folders that may be read; the default ones only where everyone on this machine has full access."""
     return library.paths.roots(usual=request.app.state.access.open)
 
 
@@ -181,20 +181,20 @@ def check_places(request: Request, library: Library, places: list[str]) -> list[
 
 @router.get("/videos/{video_id}")
 def get_video(library: LibraryDep, video_id: Id) -> VideoShape:
-    """One video."""
+    """Get a video."""
     return of_video(library.videos.get(video_id))
 
 
 @router.patch("/videos/{video_id}")
 def name_video(library: LibraryDep, video_id: Id, body: NameIn) -> VideoShape:
-    """Give it a name."""
+    """Set the title of a video."""
     library.videos.rename(library.videos.get(video_id), body.name)
     return get_video(library, video_id)
 
 
 @router.delete("/videos/{video_id}")
 def delete_video(library: LibraryDep, video_id: Id, originals: bool = False) -> RemovalReport:
-    """Delete it with all that was made of it; its original stays, unless it was uploaded and `originals` says so."""
+    """Delete a video and everything made from it; the original stays, unless it was uploaded and `originals` is set."""
     return library.videos.remove(video_id, originals=originals)
 
 
@@ -207,7 +207,7 @@ def list_lines(
     cursor: Cursor = "",
     limit: Limit = 200,
 ) -> Page[Line]:
-    """What is said (or seen: text, object, face, place) in order of time, with corrections; grows while a job runs."""
+    """List what is said (or seen: text, object, face, place) in order of time, with corrections; grows during a job."""
     lines = library.videos.lines(library.videos.get(video_id).id, kind)
     of = f"lines {video_id} {kind}"
     at = int(unseal(request, cursor, of) or 0)
@@ -217,13 +217,13 @@ def list_lines(
 
 @router.get("/videos/{video_id}/shots")
 def list_shots(library: LibraryDep, video_id: Id) -> Shots:
-    """The shots of a video."""
+    """List the shots of a video."""
     return Shots(library.videos.shots(library.videos.get(video_id)))
 
 
 @router.get("/videos/{video_id}/runs")
 def list_runs(library: LibraryDep, active: ActiveDep, video_id: Id) -> list[JobShape]:
-    """The jobs of a video, newest first."""
+    """List the jobs of a video, newest first."""
     return [JobShape.of(job, active) for job in library.jobs.of_video(library.videos.get(video_id), MOST_RUNS)]
 
 
@@ -231,7 +231,7 @@ def list_runs(library: LibraryDep, active: ActiveDep, video_id: Id) -> list[JobS
 def run_video(
     request: Request, library: LibraryDep, video_id: Id, body: JobRequestIn | None = None, key: Key = ""
 ) -> JSONResponse:
-    """Request more of a video, or a new take of the same (`again`); existing results are adopted."""
+    """Process a video with another recipe, or again as a new take (`again`); existing results are reused."""
     asked, video = body or JobRequestIn(), library.videos.get(video_id)
 
     def make() -> JSONResponse:
@@ -248,7 +248,7 @@ def export_video(
     download: bool = False,
     language: Annotated[str, Query(max_length=12, pattern="^[A-Za-z-]*$")] = "",
 ) -> Response:
-    """Its results in a form that other tools read; of a transcript also the lines of one `language` alone."""
+    """Export results in a format of other tools; a transcript also in one `language` only."""
     video = library.videos.get(video_id)
     data = library.videos.export(video, kind, language=language)
     ending = ".".join(filter(None, (language, ENDINGS.get(kind, kind))))
@@ -258,13 +258,13 @@ def export_video(
 
 @router.get("/exports")
 def list_exports() -> list[str]:
-    """The kinds of export."""
+    """List the export formats."""
     return list(KINDS)
 
 
 @dataclass(frozen=True, slots=True)
 class RecipeShape:
-    """A recipe, and for so much film: seconds that nine of ten runs stay between, by stage, and bytes that are kept."""
+    """A recipe and its cost for a length of video: seconds by stage (range of nine of ten runs), and stored bytes."""
 
     name: str
     usual: bool
@@ -279,7 +279,7 @@ class RecipeShape:
 def list_recipes(
     library: LibraryDep, seconds: Seconds = HOUR, width: Pixels = 1920, height: Pixels = 1080
 ) -> list[RecipeShape]:
-    """What can be wanted of a film, and what it takes on this machine."""
+    """List the recipes, and what each costs on this machine."""
     found, settable = [], library.stage_options()
     for name, stages in library.recipes().items():
         told = library.estimates.of_recipe(name, seconds, (width, height))
@@ -297,7 +297,7 @@ class PathIn(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PathCheck:
-    """What is at a place: films, and what cannot be taken in."""
+    """What is at a location: videos, and files that cannot be added."""
 
     path: str
     films: int
@@ -307,27 +307,27 @@ class PathCheck:
 
 @paths.get("/paths")
 def list_paths(library: LibraryDep) -> list[RecordShape]:
-    """The places that are remembered."""
+    """List the saved locations."""
     return [RecordShape.of(r) for r in library.paths.all()]
 
 
 @paths.post("/paths", status_code=201)
 def add_path(request: Request, library: LibraryDep, body: PathIn) -> RecordShape:
-    """Remember a place."""
+    """Save a location."""
     check_places(request, library, [body.path])
     return RecordShape.of(library.paths.add(body.path))
 
 
 @paths.delete("/paths/{path_id}", status_code=204)
 def forget_path(library: LibraryDep, path_id: Id) -> Response:
-    """Forget a place; its videos stay."""
+    """Remove a saved location; its videos stay."""
     library.paths.remove(path_id)
     return Response(status_code=204)
 
 
 @paths.post("/paths/{path_id}/validate")
 def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
-    """Look at a place without taking anything in."""
+    """List what is at a saved location, without adding anything."""
     path = library.paths.get(path_id)
     looked = library.paths.look(path, LOOKS + 1)
     faults = [clean_text(f"{e.path}: {e.reason}") for e in looked if isinstance(e, SkippedFile) and e.fault]
@@ -336,7 +336,7 @@ def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
 
 @paths.post("/paths/{path_id}/scan", status_code=202, response_model=list[AddedShape])
 def scan_path(request: Request, library: LibraryDep, path_id: Id, body: JobRequestIn | None = None) -> JSONResponse:
-    """Take in what is there."""
+    """Add the videos at a saved location."""
     path = library.paths.get(path_id)
     added = add_places(request, library, [path], (body or JobRequestIn()).wanted())
     return answer_added(added, active_of(request))

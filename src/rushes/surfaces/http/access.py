@@ -1,4 +1,4 @@
-"""Who is let in: which host was meant, who asks, from which page, and over which connection."""
+"""Access control: checks the host, the caller, the origin page and the connection of each request."""
 
 import platform
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ CALLER = "rushes.caller"  # in the scope of a request that was let in
 
 @dataclass(slots=True)
 class AccessPolicy:
-    """Decides which requests are let in. `bound` is the address that is listened on."""
+    """Decides which requests are accepted. `bound` is the address that the server listens on."""
 
     accounts: Accounts
     settings: Settings
@@ -44,12 +44,12 @@ class AccessPolicy:
 
     @property
     def open(self) -> bool:
-        """Whether everybody on this machine, and nobody else, may do everything."""
+        """Whether everyone on this machine, and no one else, has full access."""
         self._was_open = is_loopback(self.bound) and not self.accounts.any
         return self._was_open
 
     def check(self) -> None:
-        """Refuse to listen where strangers are, unless they can be told from friends and nobody reads along.
+        """Refuse to listen on a public address without authentication or encryption.
 
         Raises:
             NotAllowed: there is neither a token nor an account, or passwords would travel in the clear.
@@ -73,7 +73,7 @@ class AccessPolicy:
         return client_of(scope, self.proxies)
 
     def refusal(self, scope: Scope, client: Client) -> Response | None:
-        """Why a request does not come in; None if it does, then its scope names the caller."""
+        """Why a request is refused; if None, the scope of the request names the caller."""
         headers, path = Headers(scope=scope), scope["path"]
         if not is_our_host(headers.get("host", ""), self.bound, self.settings.hosts):
             return wrong_host()

@@ -1,4 +1,4 @@
-"""What requests the audit log tells of: every change, each under its own word, and originals that are handed out."""
+"""Which requests the audit log records: every change, by its own word, and downloads of originals."""
 
 from collections.abc import Mapping
 
@@ -15,12 +15,12 @@ from rushes.telemetry import log
 ABOUT = "rushes.about"  # in the scope: what a form was about, where its path does not say
 ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     **dict.fromkeys(("delete_video", "delete"), "video deleted"),
-    "drop_upload": "upload dropped",
+    "cancel_upload": "upload cancelled",
     **dict.fromkeys(("undo_correction", "undo_last", "take_back"), "annotation undone"),
     **dict.fromkeys(("forget_path", "forget"), "path forgotten"),
     **dict.fromkeys(
-        ("steer_job", "steer_jobs", "set_priority", "cancel_step", "cancel_task", "enqueue_step", "enqueue_task"),
-        "job steered",
+        ("control_job", "control_jobs", "set_priority", "cancel_step", "cancel_task", "enqueue_step", "enqueue_task"),
+        "job changed",
     ),
     **dict.fromkeys(("retry_job", "retry_step", "retry_task"), "job retried"),
     **dict.fromkeys(("retry_failed", "discard_failed", "act"), "failed tasks handled"),
@@ -30,7 +30,7 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
         ("add_videos", "scan_path", "add_place", "begin_upload", "begin_job", "try_sample"), "videos added"
     ),
     **dict.fromkeys(("run_video", "process", "ask_again", "make_3d"), "job added"),
-    **dict.fromkeys(("make_clip", "cut_clip"), "clip ordered"),
+    **dict.fromkeys(("make_clip", "cut_clip"), "clip requested"),
     **dict.fromkeys(("delete_clip", "drop_clip"), "clip deleted"),
     "add_path": "path added",
     "select_run": "run selected",
@@ -41,17 +41,17 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     "log_out": "logout",
 }
 UNTOLD = frozenset({  # logins and what agents do are written elsewhere; the rest is part of something, or no change
-    "log_in", "set_up", "choose_theme", "continue_upload", "send_upload", "ask_for_parts", "keep_received",
-    "validate_path", "serve_mcp", "tell_storage_events"})  # fmt: skip
+    "log_in", "set_up", "choose_theme", "continue_upload", "send_upload", "request_parts", "keep_received",
+    "validate_path", "serve_mcp", "receive_storage_events"})  # fmt: skip
 
 
 def note_target(request: Request, what: str) -> None:
-    """Say what a request is about whose path does not tell."""
+    """Set the target of a request whose path does not contain it."""
     request.scope[ABOUT] = what
 
 
 async def write_entry(audit: Audit, scope: Scope, status: int) -> None:
-    """Add an entry before the answer goes out; a store that is away does not hold the answer back."""
+    """Add an entry before the answer is sent; a store that does not respond does not delay the answer."""
     endpoint, caller = scope.get("endpoint"), scope.get(CALLER)
     action = ACTIONS.get(getattr(endpoint, "__name__", ""))
     if not action or not caller or status >= 400 or scope["method"] == "HEAD":

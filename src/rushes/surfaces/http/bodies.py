@@ -1,4 +1,4 @@
-"""Bodies that end: by size, by time and, for uploads, by rate; and not too many of one address at once."""
+"""Limits of request bodies: size, time, rate of uploads, and how many one address sends at once."""
 
 import asyncio
 import time
@@ -26,14 +26,14 @@ class TooManyAtOnce(Refused):
 
 
 class OpenBodies:
-    """Requests that are being sent, by address."""
+    """Requests whose bodies are arriving, by address."""
 
     def __init__(self) -> None:
         self._count: Counter[str] = Counter()
 
     @contextmanager
     def sending(self, address: str) -> Iterator[None]:
-        """While one is sent; only the loop comes here.
+        """While a body arrives; only called in the event loop.
 
         Raises:
             TooManyAtOnce: that would be one too many.
@@ -49,7 +49,7 @@ class OpenBodies:
 
 
 def limited(receive: Receive, *, upload: bool) -> Receive:
-    """A body that ends: by size (but for uploads, which check their own) and by patience."""
+    """A body with limits of size (uploads check their own) and of time."""
     began, got, whole = time.monotonic(), 0, False
 
     async def next_part() -> Message:

@@ -1,4 +1,4 @@
-"""Cookies: behind TLS no other site, no sibling name and no plain connection can set or read them."""
+"""Cookies that, behind TLS, no other site, no sibling host and no plain connection can set or read."""
 
 from fastapi import Request, Response
 from starlette.datastructures import Headers
@@ -9,19 +9,19 @@ SESSION = "rushes_session"
 
 
 def cookie_of(scope: Scope, name: str) -> str:
-    """What a browser sends under a name."""
+    """The cookie of this name that a browser sent."""
     sent = "; ".join(Headers(scope=scope).getlist("cookie"))
     return cookie_parser(sent).get(_full_name(scope, name), "")
 
 
 def set_cookie(request: Request, answer: Response, name: str, value: str, seconds: int) -> None:
-    """Give the browser a cookie; scripts cannot read it."""
+    """Set a cookie that scripts cannot read."""
     name, secure = _full_name(request.scope, name), _is_secure(request.scope)
     answer.set_cookie(name, value, seconds, httponly=True, samesite="lax", secure=secure)
 
 
 def drop_cookie(request: Request, answer: Response, name: str) -> None:
-    """Take it back."""
+    """Remove a cookie."""
     name, secure = _full_name(request.scope, name), _is_secure(request.scope)
     answer.delete_cookie(name, httponly=True, samesite="lax", secure=secure)
 

@@ -1,4 +1,4 @@
-"""How a request reaches the library: the open home of this process, texts that every store can carry, asking once."""
+"""Dependencies of routes: the library of this process, the caller, validated texts, idempotent requests."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def library_of(request: Request) -> Library:
 
 
 def active_of(request: Request) -> ActiveJobs:
-    """The jobs that are being worked on now."""
+    """The jobs that are running now."""
     return active_jobs(library_of(request).jobs.workers())
 
 
@@ -64,7 +64,7 @@ ADMIN = Depends(require_admin)
 
 
 def once(library: Library, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:
-    """Answer a request with a key as it was answered the first time; without one, just make it.
+    """Answer a request with an Idempotency-Key as it was answered the first time; without a key, just do it.
 
     The same key with another body is refused (422), while the first is still being made 409.
     """
@@ -96,5 +96,5 @@ def _again(record: Record | None, asked: str) -> JSONResponse:
 
 
 def accepted(body: Any, location: str, status: int = 202) -> JSONResponse:
-    """Long work was taken on: where to look."""
+    """202 with the address to follow."""
     return JSONResponse(jsonable_encoder(body), status, {"Location": location})

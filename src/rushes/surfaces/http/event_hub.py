@@ -1,4 +1,4 @@
-"""One follower per process feeds all streams: what is committed is read and written out once, for all who listen.
+"""One follower per process feeds all event streams: each event is read and serialised once.
 
 A stream registers before it reads the past, so that nothing falls between; it drops what it has shown already.
 """
@@ -26,7 +26,7 @@ MOST = 1000  # events that wait for one reader; then its stream is closed and re
 
 
 class Message(NamedTuple):
-    """What is sent to a stream, as it goes over the wire; JSON has no bare line ends."""
+    """A message of a stream as it is sent; JSON contains no bare line ends."""
 
     text: str
     number: int = 0  # of a job's event
@@ -42,13 +42,13 @@ class Message(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Job, active: ActiveJobs) -> "Message":
-        """A job as it stands."""
+        """The current row of a job."""
         return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row, active)))}\n\n")
 
 
 @dataclass(slots=True, eq=False)
 class Subscriber:
-    """One stream: what it has not sent yet. Only the loop touches it."""
+    """One stream and what it has not sent yet. Used only in the event loop."""
 
     job: str  # "" gets every job's row
     messages: list[Message] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Subscriber:
 
 
 class EventHub:
-    """Asks the ledger what changed, a few times a second while somebody listens, and hands it on."""
+    """Reads changes from the ledger, a few times a second while a client listens, and passes them on."""
 
     def __init__(self, jobs: Jobs, metrics: Registry | None = None) -> None:
         self._jobs, self._metrics = jobs, metrics or Registry()

@@ -1,4 +1,4 @@
-"""Jobs as the server watches them: one watch for each, whoever asks."""
+"""Progress of jobs on the server: one watch per job, shared by all requests."""
 
 from functools import lru_cache
 from threading import Lock
@@ -11,13 +11,13 @@ MOST = 100  # jobs that are remembered
 
 
 class LiveJobs:
-    """The watches of one process, each read once and then only what is new; the one idle for longest goes first."""
+    """The watches of one process; each reads only what is new. The least recently used one is dropped first."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._watch, self._guard = lru_cache(MOST)(jobs.watch), Lock()
 
     def look(self, job: str) -> JobProgress:
-        """The job now."""
+        """The current progress of a job, by the watches of this application."""
         with self._guard:  # one look at a time: a watch remembers how far it has read
             return self._watch(job).look()
 

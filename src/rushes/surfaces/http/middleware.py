@@ -1,4 +1,4 @@
-"""Middleware: applies the access policy, limits what is sent, writes audit and access log, adds headers to answers."""
+"""Middleware: applies the access policy and body limits, writes the audit and access logs, adds headers."""
 
 import logging
 import re

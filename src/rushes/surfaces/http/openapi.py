@@ -1,4 +1,4 @@
-"""What the description tells beyond its routes: errors as they are answered, who may ask; and HEAD wherever GET is."""
+"""What the OpenAPI description says beyond the routes: errors, authentication, and HEAD for every GET."""
 
 import re
 from typing import Any
@@ -36,7 +36,7 @@ TOKEN: dict[str, Any] = {
 
 
 class DescribedApp(FastAPI):
-    """An application whose description a client can be made from."""
+    """An application with a complete OpenAPI description, from which clients are generated."""
 
     def openapi(self) -> dict[str, Any]:
         """The description, made once."""
@@ -46,10 +46,10 @@ class DescribedApp(FastAPI):
 
 
 class JsonRoute(APIRoute):
-    """A route beside a page of the same name: it is for those who ask for JSON and for no page."""
+    """A route with the same path as a page: it serves clients that ask for JSON and not for HTML."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """As ever, for programs alone."""
+        """Matches only clients that ask for JSON."""
         accept = Headers(scope=scope).get("accept", "")
         if "application/json" not in accept or "text/html" in accept:
             return Match.NONE, {}
@@ -57,7 +57,7 @@ class JsonRoute(APIRoute):
 
 
 class HeadMiddleware:
-    """HEAD as GET, whose body the server leaves out; some routes answer it themselves, and a stream never ends."""
+    """Answers HEAD as GET without a body; some routes answer HEAD themselves, and streams never do."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Errors as programs read them: RFC 9457 problem documents, made from our error tree, each with a hint."""
+"""Errors for programs: RFC 9457 problem documents made from the error tree, each with a hint."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -67,7 +67,7 @@ def problem(
 
 
 def status_of(error: RushesError, statuses: Mapping[type[RushesError], int] = STATUS) -> int:
-    """The HTTP status that an error of ours means."""
+    """The HTTP status of an error."""
     return next((status for kind, status in statuses.items() if isinstance(error, kind)), 500)
 
 
@@ -77,7 +77,7 @@ def answer_errors(
     hints: Mapping[str, str] = HINTS,
     invalid: int = 422,
 ) -> None:
-    """Whatever goes wrong is answered as a problem; `invalid` is the status of a request that is not understood."""
+    """Answer every error as a problem document; `invalid` is the status for requests that cannot be parsed."""
 
     async def ours(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RushesError)
@@ -95,7 +95,7 @@ def answer_errors(
 def problem_of(
     error: RushesError, statuses: Mapping[type[RushesError], int] = STATUS, hints: Mapping[str, str] = HINTS
 ) -> JSONResponse:
-    """The problem document of an error of ours."""
+    """The problem document of an error."""
     hint = hints.get(error.what, error.advice) if isinstance(error, NotFound) else error.advice
     wait = getattr(error, "retry_after", 0)
     said = {"Retry-After": str(wait)} if wait else None

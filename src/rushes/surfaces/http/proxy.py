@@ -1,4 +1,4 @@
-"""Who is at the other end: the peer, or the client that a declared proxy names."""
+"""Where a request comes from: the peer, or the client that a declared proxy names."""
 
 import ipaddress
 from collections.abc import Sequence

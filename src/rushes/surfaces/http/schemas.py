@@ -1,4 +1,4 @@
-"""What the API answers with: plain values in film time, and lists in pages by an opaque cursor, because rows move."""
+"""Response schemas of the API: plain values in video time; lists in pages with an opaque cursor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _STATUS = {"completed": "ready", "failed": "failed", "cancelled": "cancelled"}
 
 
 def _same(shape: type[Any], source: object) -> dict[str, Any]:
-    """What a shape has in common with what it is made from."""
+    """The fields that a shape has in common with its source."""
     return {name: getattr(source, name) for name in shape.__slots__ if hasattr(source, name)}
 
 
@@ -82,7 +82,7 @@ class TaskShape:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One observation of a video in film time; `corrected` names the correction that changed its text."""
+    """One observation of a video in video time; `corrected` is the id of the correction that changed its text."""
 
     kind: str
     start_us: int
@@ -107,7 +107,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class HitShape:
-    """One time-coded search match; `pieces` are texts with whether they were looked for, never markup."""
+    """One time-coded search hit; `pieces` are texts, each with whether it matched; never markup."""
 
     video: str
     name: str
@@ -135,7 +135,7 @@ class HitShape:
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """Something a person said."""
+    """A record: something a user said about footage."""
 
     id: str
     version: int
@@ -149,7 +149,7 @@ class RecordShape:
 
 @dataclass(frozen=True, slots=True)
 class VideoShape(Video):
-    """A video whose poster and proxy are addresses, and the same in the words of the documents."""
+    """A video, with the addresses of its poster and proxy, and the field names of the design documents."""
 
     video_id: str = ""
     file_path: str = ""
@@ -179,7 +179,7 @@ Cursor = Annotated[str, Query(max_length=1000, description="`cursor` of the prev
 
 
 class Page(BaseModel, Generic[T]):
-    """Some rows, and where the next ones begin ("" at the end)."""
+    """Some rows, and the cursor of the next page ("" at the end)."""
 
     items: list[T]
     cursor: str = ""
@@ -187,7 +187,7 @@ class Page(BaseModel, Generic[T]):
 
 
 def page(request: Request, items: list[T], cursor: str, of: str) -> Page[T]:
-    """A page whose next one is found at `next`; `of` names its list."""
+    """A page with its signed cursor; `of` names the list."""
     if not cursor:
         return Page(items=items)
     sealed = seal(request, cursor, of)
@@ -196,12 +196,12 @@ def page(request: Request, items: list[T], cursor: str, of: str) -> Page[T]:
 
 
 def seal(request: Request, cursor: str, of: str) -> str:
-    """A store's cursor as clients carry it."""
+    """Sign a store's cursor for clients."""
     return _signer(request).seal(cursor, of)
 
 
 def unseal(request: Request, cursor: str, of: str) -> str:
-    """The store's cursor again.
+    """The store's cursor, verified.
 
     Raises:
         Refused: it is none of ours, or of another list.

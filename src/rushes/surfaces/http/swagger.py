@@ -1,4 +1,4 @@
-"""The page on which people read and try an API: Swagger UI, all of it from this machine."""
+"""The page to read and try an API: Swagger UI, served from this machine."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,7 @@ _HOUR = {"Cache-Control": "max-age=3600"}
 
 
 def routes() -> list[BaseRoute]:
-    """The page and its files; none if they are not installed."""
+    """The page and its files; none if the package is not installed."""
     package = find_spec("fastapi_offline")  # brings the files; its code would need scripts inside of the page
     if package is None or package.origin is None:
         return []

@@ -1,4 +1,4 @@
-"""What the tools answer with: every moment carries the id of its video, its time range and a link to it."""
+"""Results of MCP tools: every moment has its video id, its time range and a link."""
 
 from pydantic import BaseModel
 
@@ -14,7 +14,7 @@ SECOND = 1_000_000
 
 
 def link_to(base: str, video: str, start_us: int | None = None, end_us: int | None = None) -> str:
-    """The page of a video, at a range of it."""
+    """The page of a video at a time range."""
     times = {"t": start_us, "end": end_us}
     query = "&".join(f"{name}={us / SECOND:.3f}" for name, us in times.items() if us is not None)
     return f"{base}/videos/{video}" + (f"?{query}" if query else "")
@@ -55,7 +55,7 @@ class Moments(BaseModel):
 
 
 class Found(Moments):
-    """Hits of a search, how many there are in how many videos, and what was not understood."""
+    """Hits of a search, how many there are in how many videos, and which parts of the query were not understood."""
 
     total: int
     videos: int
@@ -63,7 +63,7 @@ class Found(Moments):
 
 
 class FrameOut(BaseModel):
-    """Where a picture is from."""
+    """Where a picture comes from."""
 
     video_id: str
     name: str
@@ -94,14 +94,14 @@ class VideoOut(BaseModel):
 
 
 class VideosOut(BaseModel):
-    """Some videos, newest first, and where the next ones begin ("" at the end)."""
+    """Some videos, newest first, and the cursor of the next page ("" at the end)."""
 
     videos: list[VideoOut]
     cursor: str = ""
 
 
 class VideoDetails(VideoOut):
-    """A video, how many lines of each kind are known of it, and where its transcript is."""
+    """A video, how many lines of each kind are known, and where its transcript is."""
 
     shots: int
     lines: dict[str, int]
@@ -130,14 +130,14 @@ class JobOut(BaseModel):
 
 
 class JobsOut(BaseModel):
-    """Some jobs, newest first, and where the next ones begin ("" at the end)."""
+    """Some jobs, newest first, and the cursor of the next page ("" at the end)."""
 
     jobs: list[JobOut]
     cursor: str = ""
 
 
 class StageOut(BaseModel):
-    """How far one stage of a job is."""
+    """The progress of one stage of a job."""
 
     stage: str
     done: int
@@ -145,7 +145,7 @@ class StageOut(BaseModel):
 
 
 class JobDetails(JobOut):
-    """A job, its stages, seconds left (nine of ten runs stay between), and why what does not run does not run."""
+    """A job, its stages, the seconds left (range of nine of ten runs), and why tasks of it do not run."""
 
     stages: list[StageOut]
     remaining_seconds: tuple[float, float] | None
@@ -160,7 +160,7 @@ class JobDetails(JobOut):
 
 
 class AddedOut(BaseModel):
-    """One film that was named: its job, or why there is none."""
+    """One video: its job, or why it was not added."""
 
     path: str
     job_id: str = ""
@@ -191,7 +191,7 @@ class ClipOut(BaseModel):
 
 
 class EstimateOut(BaseModel):
-    """How long a recipe takes on the server's machine: nine of ten runs stay inside; and bytes that are kept."""
+    """How long a recipe takes on the server's machine (range of nine of ten runs), and how many bytes it stores."""
 
     recipe: str
     film_seconds: float

@@ -32,7 +32,7 @@ class McpEndpoint:
         await self._manager.handle_request(scope, receive, send)
 
     async def stop(self) -> None:
-        """Answer nothing more."""
+        """Stop answering."""
         self._stop.set()
         if self._runner:
             await self._runner
@@ -55,7 +55,7 @@ class McpEndpoint:
 
 
 class McpAnswer(Response):
-    """The endpoint's answer, sent as it comes."""
+    """The endpoint's answer, streamed."""
 
     def __init__(self, endpoint: McpEndpoint) -> None:
         super().__init__()
@@ -67,5 +67,5 @@ class McpAnswer(Response):
 
 
 async def serve_mcp(request: Request) -> Response:
-    """Agents ask here, by the Model Context Protocol."""
+    """The Model Context Protocol for agents."""
     return McpAnswer(request.app.state.mcp)

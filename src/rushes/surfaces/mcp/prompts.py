@@ -1,32 +1,32 @@
-"""What agents are taught: how to look for something, and how to cite it."""
+"""Prompts for agents: how to search, and how to cite what was found."""
 
 INSTRUCTIONS = """\
-rushes holds video footage: what is said, written and seen in it, with times. Search first; read the transcript around a
-hit before you answer; look at a frame where the picture matters. Cite every moment with its video id, time range and
-link. Times are seconds of film. Lists come in pages: pass `cursor` to get the next one. Adding a video and cutting a
-clip are work for a worker: ask job_status, or make_clip again with the same range, until it is done."""
+rushes is a library of videos: what is said, written and seen in them, with times. Search first; read the transcript
+around a hit before you answer; look at a frame if the picture matters. Cite every moment with its video id, time range
+and link. Times are seconds of video time. Lists come in pages: pass `cursor` to get the next one. Adding videos and
+cutting clips take time: call job_status, or make_clip with the same range, until they are done."""
 
 GRAMMAR = """\
-How to write a query of the tool `search` (no text is an error; what is not understood is looked for as plain words):
+How to write a query for the tool `search` (every text is valid; what is not understood is searched as plain words):
 
-| query | it finds |
+| query | finds |
 |---|---|
-| `budget year` | both words at one time |
-| `"next year"` | the words one after the other |
-| `budg*` | beginnings; accents and case do not matter |
-| `budget -tight` | without a word |
-| `tight OR loose` | either |
-| `(tight OR loose) budget` | groups |
+| `budget year` | both words at the same time |
+| `"next year"` | the exact phrase |
+| `budg*` | words that begin so; accents and case do not matter |
+| `budget -tight` | `budget` where `tight` is not said |
+| `tight OR loose` | either word |
+| `(tight OR loose) budget` | a group |
 | `say:budget` | only what is said; also text: (written), object:, person:, place:, entity:, name: (of a video) |
 | `object:*` | any object |
-| `in:holiday budget` | in videos of that name |
-| `lang:fr budget` | in one language; -lang:fr leaves it out |
+| `in:holiday budget` | in videos with that name |
+| `lang:fr budget` | in one language; -lang:fr excludes it |
 | `kind:text budget` | one kind of line |
 | `date:2024-05` | by day, month or year; date:2023..2024, date:>2020, date:last-week |
 | `kind:shot person:anna` | shots with Anna |
-| `say:budget near:5s text:q3` | at most so far apart |
+| `say:budget near:5s text:q3` | at most 5 seconds apart |
 | `say:budget before text:q3` | ends before the other begins |
-| `say:budget during text:q3` | lies inside the other |
+| `say:budget during text:q3` | inside the other |
 | `place:beach with person:anna` | the first, if the other overlaps it |
 """
 

@@ -45,7 +45,7 @@ def _add_tools(server: MCPServer[Any], tools: Tools, allowed: str) -> None:
 def _add_resources(server: MCPServer[Any], library: Library) -> None:
     @server.resource("rushes://videos/{video_id}/transcript", mime_type="text/plain")
     def transcript(video_id: str) -> str:
-        """All that is said in a video: a line each, with its time range in seconds."""
+        """The whole transcript of a video: one line each, with its time range in seconds."""
         try:
             return transcript_text(library, library.videos.get(video_id))
         except NotFound as e:

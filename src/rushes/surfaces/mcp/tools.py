@@ -1,4 +1,4 @@
-"""The tools that agents have: look, search, cut, add and ask how far it is; what deletes is there only if allowed."""
+"""Tools for agents: search, read, cut, add, follow; deleting only if the setting allows it."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -52,7 +52,7 @@ Name = Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 
 
 def explained(tool: Callable[P, T]) -> Callable[P, T]:
-    """The same tool; what it refuses is told to the agent with what to do instead."""
+    """The same tool; its errors tell the agent what to do instead."""
 
     @wraps(tool)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -100,14 +100,14 @@ class Tools:
         return Found(moments=moments, cursor=more, total=found.total, videos=found.videos, note=found.note)
 
     def list_videos(self, ctx: Context, limit: Limit = 20, cursor: Cursor = "") -> VideosOut:
-        """The videos of the library, newest first."""
+        """List the videos of the library, newest first."""
         visit = self._visit(ctx)
         rows, more = visit.library.videos.page(self._signer.unseal(cursor, "videos"), limit)
         videos = [VideoOut.of(video, visit.base) for video in rows]
         return VideosOut(videos=videos, cursor=self._signer.seal(more, "videos"))
 
     def describe_video(self, ctx: Context, video_id: Id) -> VideoDetails:
-        """One video: length, picture, languages, how much of each kind is known of it."""
+        """Get one video: length, picture, languages, and how many lines of each kind are known."""
         visit = self._visit(ctx)
         video = visit.library.videos.get(video_id)
         lines = {kind: len(visit.library.videos.lines(video.id, kind)) for kind in get_args(Kind)}
@@ -125,7 +125,7 @@ class Tools:
         limit: Limit = 100,
         cursor: Cursor = "",
     ) -> Moments:
-        """What is said in a range of a video (or written, or seen: `kind`), in order of time, with corrections."""
+        """Get what is said (or written, or seen: `kind`) in a range of a video, in order of time, with corrections."""
         visit, of = self._visit(ctx), f"transcript {video_id} {kind} {start_seconds} {end_seconds}"
         video = visit.library.videos.get(video_id)
         first, last = start_seconds * SECOND, end_seconds * SECOND
@@ -140,7 +140,7 @@ class Tools:
         return Moments(moments=some, cursor=self._signer.seal(more, of))
 
     def get_frame(self, ctx: Context, video_id: Id, at_seconds: Seconds) -> Annotated[CallToolResult, FrameOut]:
-        """The picture of a moment as a JPEG, with the link to it."""
+        """Get the picture at a time as a JPEG, with a link to it."""
         visit, us = self._visit(ctx), round(at_seconds * SECOND)
         video = visit.library.videos.get(video_id)
         jpeg = visit.library.videos.frame(video, us)
@@ -152,7 +152,7 @@ class Tools:
 
     # Jobs
     def list_jobs(self, ctx: Context, state: JobState | None = None, limit: Limit = 20, cursor: Cursor = "") -> JobsOut:
-        """Jobs, newest first, or those of one state."""
+        """List jobs, newest first, or those in one state."""
         visit, of = self._visit(ctx), f"jobs {state}"
         found = visit.library.jobs.page(state, self._signer.unseal(cursor, of), limit)
         active = active_jobs(visit.library.jobs.workers())
@@ -160,7 +160,7 @@ class Tools:
         return JobsOut(jobs=jobs, cursor=self._signer.seal(found.cursor, of))
 
     def job_status(self, ctx: Context, job_id: Id) -> JobDetails:
-        """How far a job is, how long it will still take, and why what does not run does not run."""
+        """Get the progress of a job, the time left, and why tasks of it do not run."""
         visit = self._visit(ctx)
         active = active_jobs(visit.library.jobs.workers())
         seen = visit.library.jobs.watch(job_id).look()
@@ -176,7 +176,7 @@ class Tools:
         width: Annotated[int, Field(ge=1, le=20_000)] = 1920,
         height: Annotated[int, Field(ge=1, le=20_000)] = 1080,
     ) -> EstimateOut:
-        """How long a recipe takes on the server's machine, for one video or for so many seconds of film."""
+        """Estimate how long a recipe takes on the server's machine, for a video or for a number of seconds."""
         library = self._visit(ctx).library
         pixels, recipe = (width, height), recipe or library.settings.recipe
         if video_id:
@@ -197,11 +197,11 @@ class Tools:
         padding_ms: Annotated[int, Field(ge=0, le=60_000)] = 2000,
         subtitles: Literal["", "track", "burnt"] = "",
     ) -> ClipOut:
-        """Cut a clip out of a video, exact to the frame; the same range again is the same clip and tells its status."""
+        """Cut a clip out of a video, exact to the frame; the same range again returns the status of that clip."""
         visit = self._visit(ctx)
         video = visit.library.videos.get(video_id)
         clip = visit.library.clips.order(video, start_seconds, end_seconds, padding_ms, subtitles=subtitles)
-        visit.note("clip ordered", clip.id)
+        visit.note("clip requested", clip.id)
         return ClipOut.of(clip, visit.base)
 
     def add_videos(
@@ -212,7 +212,7 @@ class Tools:
         profile: Literal["", "fast", "balanced", "high_quality"] = "",
         language: Name = "",
     ) -> list[AddedOut]:
-        """Add files, folders or s3://bucket/prefix as the server sees them; each film becomes a job."""
+        """Add files, folders or s3://bucket/prefix as the server sees them; each video becomes a job."""
         visit = self._visit(ctx)
         roots = visit.library.paths.allowed(paths, usual=visit.is_open)
         wanted = JobRequest(recipe=recipe, profile=profile, language=language)
@@ -231,14 +231,14 @@ class Tools:
 
     # Deleting
     def cancel_job(self, ctx: Context, job_id: Id) -> JobOut:
-        """Cancel a job: what is done of it stays."""
+        """Cancel a job; finished results stay."""
         visit = self._visit(ctx)
         job = visit.library.jobs.cancel(job_id)
-        visit.note("job steered", f"cancel {job_id}")
+        visit.note("job changed", f"cancel {job_id}")
         return JobOut.of(job, active_jobs(visit.library.jobs.workers()), visit.base)
 
     def delete_video(self, ctx: Context, video_id: Id) -> str:
-        """Delete a video with all that was made of it; its original stays."""
+        """Delete a video and everything made from it; the original stays."""
         visit = self._visit(ctx)
         visit.library.videos.remove(video_id)
         visit.note("video deleted", video_id)
@@ -249,6 +249,6 @@ class Tools:
 
 
 def transcript_text(library: Library, video: Video) -> str:
-    """All that is said in a video: a line each, with its time range in seconds."""
+    """The whole transcript of a video: one line each, with its time range in seconds."""
     lines = library.videos.lines(video.id)
     return "".join(f"[{ln.span.start_us / SECOND:.3f} - {ln.span.end_us / SECOND:.3f}] {ln.text}\n" for ln in lines)

@@ -1,4 +1,4 @@
-"""Who asks over MCP, and by which address they find the pages."""
+"""The caller of an MCP request, and the address of the pages for links."""
 
 from dataclasses import dataclass
 

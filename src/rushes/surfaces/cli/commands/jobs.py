@@ -136,7 +136,7 @@ def retry(session: Session, job: str, stage: str) -> None:
 def _control(session: Session, job: str, order: JobCommand, word: str, next_command: str) -> None:
     jobs = open_library(session).jobs
     row = jobs.command(jobs.find(job).id, order)
-    Audit(jobs.home).write_here("job steered", f"{order.value} {row.id}")
+    Audit(jobs.home).write_here("job changed", f"{order.value} {row.id}")
     session.document(_doc(row))
     session.line(f"{row.name}: {word}")
     session.remark((f"next: {next_command} {row.id}", DONE))

@@ -61,7 +61,7 @@ def show_add(
         missing=library.missing_models(JobRequest(recipe=chosen)),
         shown=SHOWN,
         part=PART,
-        straight=bool(library.uploads.bucket_origin),
+        direct=bool(library.uploads.bucket_origin),
         views=VIEWS,
     )
 
@@ -120,7 +120,7 @@ def forget(request: Request, library: LibraryDep, path: Annotated[str, Form(max_
 
 
 @router.post("/add/drop")
-def drop_upload(request: Request, library: LibraryDep, upload: Annotated[str, Form(max_length=100)]) -> Response:
+def cancel_upload(request: Request, library: LibraryDep, upload: Annotated[str, Form(max_length=100)]) -> Response:
     """Give an unfinished upload up."""
     found = library.uploads.get(upload)
     if found.state == "open":

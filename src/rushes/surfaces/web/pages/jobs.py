@@ -103,7 +103,7 @@ def count_open(library: LibraryDep) -> JSONResponse:
 
 
 @router.post("/jobs/some")
-def steer_jobs(
+def control_jobs(
     request: Request,
     library: LibraryDep,
     do: Annotated[Move, Form()],
@@ -239,7 +239,7 @@ def _awaited(request: Request, library: Library, job: Job) -> dict[str, Any] | N
 
 
 @router.post("/jobs/{job_id}")
-def steer_job(
+def control_job(
     request: Request,
     library: LibraryDep,
     job_id: Id,

@@ -1,6 +1,6 @@
 // Adding films: what was chosen is looked at here (length, picture, already there?), then sent in parts that survive
 // a reload, a pause, a lost line and a restart of the server (tus 1.0: HEAD tells how much is there). Where films lie
-// in a bucket its parts go straight there, by addresses that the server signs; it asks the bucket what has come.
+// in a bucket its parts go directly there, by addresses that the server signs; it asks the bucket what has come.
 import { Sha256, base64, hex, sha256 } from "./sha256.js";
 import { plural, size, timecode, timeRange } from "./words.js";
 
@@ -16,7 +16,7 @@ const files = [];
 class Sending {
   constructor(file) {
     this.file = file;
-    this.straight = list.dataset.straight !== undefined;
+    this.direct = list.dataset.direct !== undefined;
     this.state = "new"; // new, sending, paused, lost, here, refused, arrived
     this.sent = 0;
     this.row = document.getElementById("file").content.cloneNode(true).firstElementChild;
@@ -157,7 +157,7 @@ class Sending {
   }
 
   async begin() {
-    const said = { filename: this.file.name, ...chosen(), straight: this.straight && "yes" };
+    const said = { filename: this.file.name, ...chosen(), direct: this.direct && "yes" };
     const metadata = Object.entries(said).filter(([, value]) => value).map(([name, value]) => `${name} ${base64(new TextEncoder().encode(value))}`).join(",");
     const answer = await ask("/api/v1/uploads", { method: "POST", headers: { ...TUS, "Upload-Length": this.file.size, "Upload-Metadata": metadata } });
     localStorage.setItem(this.mark, new URL(answer.headers.get("Location"), location.href).pathname);
@@ -205,7 +205,7 @@ class Sending {
 
   // A bucket that has never answered this browser (another network, no rule for this page) is left alone.
   async leaveBucket() {
-    this.straight = false;
+    this.direct = false;
     await fetch(this.place, { method: "DELETE", headers: TUS });
     localStorage.removeItem(this.mark);
   }
