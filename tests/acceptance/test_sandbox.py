@@ -26,7 +26,7 @@ def loot(tmp_path_factory: pytest.TempPathFactory, toy_film: Path) -> Iterator[A
     """What a stage that tries to get out has found, and where it was."""
     if missing := [name for name in REQUIRED if layers_here()[name] != ON]:
         pytest.skip(f"this kernel has no {missing}")
-    folder = tmp_path_factory.mktemp("house")
+    folder = tmp_path_factory.mktemp("home")
     film = folder / "films" / "film.mp4"
     film.parent.mkdir()
     film.write_bytes(toy_film.read_bytes())
@@ -83,7 +83,7 @@ def _told(folder: Path, film: Path, library: Library, held: ExitStack) -> Any:
     }
 
 
-def test_everything_that_a_slot_tries_against_its_house_fails(loot: Any) -> None:
+def test_everything_that_a_slot_tries_against_its_home_fails(loot: Any) -> None:
     assert {name: found for name, found in loot["tried"].items() if found == "done"} == {}
     assert len(loot["tried"]) >= 29
 
