@@ -40,13 +40,12 @@ def unpack(data: bytes) -> tuple[JSON, list[bytes]]:
     Raises:
         Refused: it is not one.
     """
+    doc = document(data)
     try:
-        (length,) = _LENGTH.unpack_from(data)
-        doc = json.loads(data[_LENGTH.size : _LENGTH.size + length])
         sizes = [int(size) for size in doc.pop("parts")]
-    except (struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as e:
+    except (ValueError, TypeError, KeyError, OverflowError) as e:
         raise Refused("this is not an engine call") from e
-    at = _LENGTH.size + length
+    at = _LENGTH.size + _LENGTH.unpack_from(data)[0]
     if min(sizes, default=0) < 0 or len(sizes) > MOST_PARTS or at + sum(sizes) != len(data):
         raise Refused("the parts of this call do not match")
     parts = []
@@ -54,6 +53,22 @@ def unpack(data: bytes) -> tuple[JSON, list[bytes]]:
         parts.append(data[at : at + size])
         at += size
     return doc, parts
+
+
+def document(data: bytes) -> dict[str, JSON]:
+    """What stands before the parts, which are not copied.
+
+    Raises:
+        Refused: it is no document.
+    """
+    try:
+        (length,) = _LENGTH.unpack_from(data)
+        doc = json.loads(data[_LENGTH.size : _LENGTH.size + length])
+    except (struct.error, ValueError, RecursionError) as e:
+        raise Refused("this is not an engine call") from e
+    if not isinstance(doc, dict):
+        raise Refused("this is not an engine call")
+    return doc
 
 
 def pack_floats(values: NDArray[np.float32]) -> bytes:

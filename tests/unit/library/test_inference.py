@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +139,26 @@ def test_weights_that_are_not_those_of_the_manifest_are_fetched_again(tmp_path: 
     assert file.read_bytes() == good
 
 
+def test_a_model_of_the_hub_is_fetched_at_the_start_and_no_model_that_is_not_named(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def hub(id: str, into: Path, _revision: str) -> str:
+        asked.append(id)
+        net = files("rushes.engines.models").joinpath("weights", "fastdepth.onnx")
+        (into / "model.onnx").write_bytes(net.read_bytes())
+        return "c0ffee"
+
+    service = InferenceService(replace(settings(tmp_path, "tesseract"), depth_model="anna/net"))
+    service._store._hub = hub
+    service._store._wheels = lambda *named: pytest.fail(f"{named} was fetched")
+    service.start()
+    assert (asked, service.loaded()) == (["anna/net"], ("anna/net", "tesseract"))
+    plain = InferenceService(settings(tmp_path, "tesseract"))
+    plain._store._wheels = service._store._wheels
+    plain.start()
+    assert plain.loaded() == ("tesseract",)
+
+
 def test_a_caller_names_models_that_are_loaded_and_no_folders(tmp_path: Path) -> None:
     service = InferenceService(settings(tmp_path, "fastdepth"))
     service.start()
@@ -175,6 +197,23 @@ def test_a_model_that_fails_after_the_start_makes_it_degraded_until_it_answers(t
     service.use("depth", lambda: b"", stay)
     assert service.health().status == "healthy"
     assert service.calls == {("depth", "failed"): 1, ("depth", "answered"): 1}
+
+
+def test_a_model_that_failed_is_lost_though_another_one_of_its_kind_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = InferenceService(settings(tmp_path, "efficientdet-lite0,yunet-sface"))
+    service.start()
+    asked = RemoteEngine(lambda capability, call: service.answer(capability, call, stay))
+    picture, name = np.zeros((64, 64, 3), np.uint8), service._store.known["efficientdet-lite0"].name
+    with monkeypatch.context() as broken:
+        broken.setattr(service.engine, "detect_objects", lambda *_: np.linalg.inv(np.zeros((2, 2))))
+        with pytest.raises(InferenceFailed, match=f"{name} failed: Singular matrix"):
+            asked.detect_objects("efficientdet-lite0", [picture], 0.4)
+    assert asked.detect_faces("yunet-sface", [picture], 0.7, 640) == [[]]
+    assert service.status() == "degraded"
+    assert asked.detect_objects(name, [picture], 0.4) == [[]]
+    assert service.status() == "healthy"
 
 
 def test_who_wants_no_gpu_is_answered_by_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

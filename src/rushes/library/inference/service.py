@@ -5,19 +5,23 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
 from rushes.domain.errors import InferenceFailed, ModelMissing, NeverWorks, OtherModel, Refused, RushesError, SlotTooBig
 from rushes.engines.calls import LoadedModel, answer
-from rushes.engines.devices import AUTO, CPU, choose_device, gpus
+from rushes.engines.devices import AUTO, CPU, CUDA, choose_device, gpus
 from rushes.engines.models.benchmark import trial_call
+from rushes.engines.models.fetch import is_hub_id
 from rushes.engines.models.manifest import TESSERACT
 from rushes.engines.models.speech import ENGLISH, MULTILINGUAL
+from rushes.engines.models.store import OnProgress
 from rushes.engines.port import Engine
+from rushes.engines.wire import document
 from rushes.library.inference.gate import Cancelled, Check, Gate, OutOfTime, Queue
 from rushes.metrics import Histogram
 from rushes.model_settings import own_models
@@ -73,14 +77,20 @@ class InferenceService:
         self.queue = Queue(settings.inference_queue)
         self._loaded: list[str] = []
         self._names: dict[str, LoadedModel] = {}  # what is loaded, by all its names
-        self._failing: dict[str, str] = {}  # capability -> why its last call failed
+        self._failing = set[str]()  # models whose last call failed
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._gpu_used, self._measure_after = sum(gpu.used for gpu in self._gpus), 0.0
         self.calls: Counter[tuple[str, str]] = Counter()  # by capability and outcome
         self.seconds: Counter[str] = Counter()  # of models at work, by capability
         self._waits = Histogram()  # seconds until a model was free
 
-    def start(self) -> None:
+    @property
+    def device_name(self) -> str:
+        """The device as people know it, with its memory where it is a GPU."""
+        used = [gpu for gpu in self._gpus if self.device == f"{CUDA}:{gpu.index}"]
+        return f"{self.device} ({used[0].name}, {used[0].memory} MB)" if used else self.device
+
+    def start(self, on_fetch: OnProgress = lambda _model, _done, _all: None) -> None:
         """Fetch, verify, load and try every model.
 
         Raises:
@@ -94,7 +104,9 @@ class InferenceService:
         own = own_models(self._settings)
         ids = [id.strip() for id in self._settings.ml_models.split(",") if id.strip()] or list(self._store.known)
         ids = list(dict.fromkeys([*ids, *(model for _, model in own if model in self._store.known)]))
-        self._store.pull([id for id in ids if id in self._store.known])
+        far = [model for _, model in own if is_hub_id(model) and not Path(model).is_dir()]
+        if fetched := [*far, *(id for id in ids if id in self._store.known)]:  # none would mean all
+            self._store.pull(fetched, on_fetch)
         known = [(self._store.known[id].capability, id) for id in ids if id in self._store.known]
         if TESSERACT in ids:  # a command, which has no weights
             ids.remove(TESSERACT)
@@ -116,14 +128,22 @@ class InferenceService:
             InferenceFailed: the model failed.
         """
         engine = self.engine if use_gpu else self._on_processor
-        return self.use(capability, lambda: answer(engine, capability, call, check, self._names), check)
+        ask = partial(answer, engine, capability, call, check, self._names)
+        return self.use(capability, ask, check, self._model_in(call))
 
     @cached_property
     def _on_processor(self) -> Engine:
         """The same models without a GPU; loaded when they are asked for."""
         return self.engine if self.device == CPU else service_engine(self._settings, self._threads, CPU)[1]
 
-    def use(self, capability: str, ask: Callable[[], Found], check: Check) -> Found:
+    def _model_in(self, call: bytes) -> str:
+        """The model that a call asks, by its full name; empty if it is not loaded."""
+        with suppress(Refused):
+            named = self._names.get(str(document(call).get("model")))
+            return named.name if named else ""
+        return ""
+
+    def use(self, capability: str, ask: Callable[[], Found], check: Check, model: str = "") -> Found:
         """What a model says, in turn; raises as `answer`."""
         came = time.monotonic()
         with self.gate.permit(check):
@@ -133,13 +153,14 @@ class InferenceService:
             try:
                 found = ask()
             except _OF_THE_CALL as e:
-                self._note(capability, begun, "cancelled" if isinstance(e, Cancelled | OutOfTime) else "refused")
+                outcome = "cancelled" if isinstance(e, Cancelled | OutOfTime) else "refused"
+                self._note(capability, model, begun, outcome)
                 raise
             except Exception as e:
-                self._note(capability, begun, "failed", f"{type(e).__name__}: {e}")
-                log.exception("a model failed")
-                raise InferenceFailed(f"a model of {capability} failed: {e}") from e
-            self._note(capability, begun, "answered")
+                self._note(capability, model, begun, "failed")
+                log.exception("%s failed", model or capability)
+                raise InferenceFailed(f"{model or f'a model of {capability}'} failed: {e}") from e
+            self._note(capability, model, begun, "answered")
             return found
 
     def status(self) -> str:
@@ -178,7 +199,8 @@ class InferenceService:
             return found.name
         if "@" in model and (other := self._names.get(model.partition("@")[0])):
             raise OtherModel(f"{model} was requested, but {other.name} is loaded")
-        raise Refused(f"no model {model or capability!r} is loaded", f"Loaded models: {', '.join(loaded) or 'none'}.")
+        named = f"model {model!r}" if model else f"model for {capability}"
+        raise Refused(f"no {named} is loaded", f"Loaded models: {', '.join(loaded) or 'none'}.")
 
     def _try(self, capability: str, model: str) -> None:
         subject, run = trial_call(self.engine, capability, model)
@@ -198,14 +220,14 @@ class InferenceService:
         full = self._store.full_name(folder) if model != TESSERACT else model
         return dict.fromkeys((model, folder.name, full), LoadedModel(capability, full))
 
-    def _note(self, capability: str, begun: float, outcome: str, why: str = "") -> None:
+    def _note(self, capability: str, model: str, begun: float, outcome: str) -> None:
         with self._lock:
             self.calls[capability, outcome] += 1
             self.seconds[capability] += time.monotonic() - begun  # type: ignore[assignment]  # a sum of seconds
             if outcome == "failed":
-                self._failing[capability] = why
+                self._failing.add(model or capability)
             elif outcome == "answered":
-                self._failing.pop(capability, None)
+                self._failing.discard(model or capability)
 
     def loaded(self) -> Sequence[str]:
         """The models that are loaded."""
