@@ -105,7 +105,7 @@ def test_a_service_uses_a_gpu_that_is_there_and_does_not_start_without_one_that_
     tool: Path, tmp_path: Path
 ) -> None:
     service = InferenceService(Settings(models=str(tmp_path / "models")))
-    assert service.device == "cuda:0"
+    assert (service.device, service.device_name) == ("cuda:0", "cuda:0 (NVIDIA A10G, 23028 MB)")
     assert (service.health().gpu_available, service.health().gpu_memory_used_mb) == (True, 516)
     tool.unlink()
     assert InferenceService(Settings()).device == "cpu"

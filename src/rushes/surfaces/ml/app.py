@@ -4,9 +4,10 @@ import secrets
 from typing import Any, get_args
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rushes.library import version
@@ -24,7 +25,7 @@ from rushes.surfaces.ml.problems import answer_errors
 from rushes.surfaces.ml.schemas import HealthResponse
 from rushes.surfaces.ml.turns import Turns
 
-OPEN = ("/health", "/ping", "/openapi.json", swagger.PATH, swagger.START, *swagger.FILES)
+OPEN = ("/", "/health", "/ping", "/openapi.json", swagger.PATH, swagger.START, *swagger.FILES)
 SAME_SITE = ("none", "same-origin")
 FAILURES = {
     "400": "Invalid request",
@@ -54,11 +55,16 @@ def create(service: InferenceService, settings: Settings, bound: str = "127.0.0.
     app.add_api_route("/health", health, name="getHealth", tags=["health"], response_model=HealthResponse)
     app.add_api_route("/ping", ping, name="ping", tags=["health"])
     app.add_api_route("/metrics", metrics, name="metrics", tags=["health"], response_class=PlainTextResponse)
-    app.router.routes.extend(swagger.routes())
+    app.router.routes.extend([Route("/", start_page), *swagger.routes()])
     app.add_middleware(BodyMiddleware)
     app.add_middleware(OnePathMiddleware)
     app.add_middleware(AccessMiddleware, token=settings.inference_token, bound=bound, hosts=settings.hosts)
     return app
+
+
+async def start_page(_request: Request) -> Response:
+    """Who opens the address of the service is shown what it can be asked."""
+    return RedirectResponse(swagger.PATH)
 
 
 async def health(request: Request) -> HealthResponse:

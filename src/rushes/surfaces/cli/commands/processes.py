@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views.model_download import DownloadView
 from rushes.surfaces.cli.views.worker_view import WorkerView, task_summary
 from rushes.surfaces.words import plural
 from rushes.telemetry import log_to
@@ -238,9 +240,10 @@ def _report_grpc(session: Session, library: Library, address: str) -> None:
 def ml(session: Session, host: str, port: int, insecure: bool) -> int:
     """Serve models to workers and to programs over HTTP: the inference service.
 
-    Before it listens, it downloads, verifies, loads and tests every model (or those in `ml_models`), and exits if one
-    fails. It has no home and no database. Workers use it with inference = "http://HOST:8001". An address that other
-    machines can reach needs RUSHES_INFERENCE_TOKEN, on the workers too; --insecure skips this check.
+    Before it listens, it downloads, verifies, loads and tests every model (or those in RUSHES_ML_MODELS), and exits if
+    one fails. It has no home and no database. Workers use it with inference = "http://HOST:8001". An address that other
+    machines can reach needs RUSHES_INFERENCE_TOKEN, on the workers too; --insecure skips this check. Programs may ask
+    about videos in the folders and buckets of RUSHES_SOURCES; /docs explains how.
     Requires: pip install 'rushes[serve]'
     """
     with needed("serve"):
@@ -257,12 +260,15 @@ def ml(session: Session, host: str, port: int, insecure: bool) -> int:
     port = port or _free_port(host)
     _check_port(host, port)
     service = InferenceService(settings)
-    session.remark((f"loading models on {service.device}", NOW))
-    service.start()
+    session.remark((f"loading models on {service.device_name}", NOW))
+    with closing(DownloadView(session)) as fetched:
+        service.start(fetched.look)
     app, url = create(service, settings, host), f"http://{_shown(host)}:{port}"
     server, app.state.stereo.url = Server(app, host, port), url
-    session.message("serving", url=url, models=list(service.loaded()))
+    session.message("serving", url=url, device=service.device_name, models=list(service.loaded()))
     session.line(url)
+    ready = f"  {plural(len(service.loaded()), 'model')} ready; try them at {url}/docs; Ctrl-C stops it"
+    session.remark((ready, DONE))
     server.run()
     return 128 + server.told if server.told else 0
 
