@@ -1,6 +1,9 @@
 """The inference service as an application: what is sent is bounded, and nobody waits for himself."""
 
+import asyncio
 import threading
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,13 +14,14 @@ from fastapi.testclient import TestClient
 
 from rushes.engines.devices import Gpu
 from rushes.engines.wire import pack
-from rushes.library.inference import InferenceService
+from rushes.library.inference import Cancelled, InferenceService
 from rushes.library.inference import service as inference
 from rushes.settings import Settings
 from rushes.surfaces.http.bodies import BODY_BYTES
 from rushes.surfaces.ml.app import create
 
 HERE = "http://127.0.0.1:8001"
+DEADLINE = 20
 
 
 def application(folder: Path, bound: str = "127.0.0.1", **more: Any) -> FastAPI:
@@ -102,3 +106,40 @@ def test_health_asks_the_gpus_now_and_then_and_never_in_the_loop(
     assert client.get("/ping").status_code == 503
     assert found == [20, 20, 20]
     assert "worker thread" in threads[1]
+
+
+def test_who_hangs_up_is_worked_for_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = application(tmp_path)
+    begun, given_up = threading.Event(), threading.Event()
+
+    def answer(_capability: str, _call: bytes, check: Callable[[], None]) -> bytes:
+        begun.set()
+        over = time.monotonic() + DEADLINE
+        while time.monotonic() < over:
+            try:
+                check()
+            except Cancelled:
+                given_up.set()
+                raise
+        return b""
+
+    async def hang_up() -> None:
+        messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> dict[str, Any]:
+            if message := next(messages, None):
+                return message
+            await asyncio.to_thread(begun.wait, DEADLINE)
+            return {"type": "http.disconnect"}
+
+        async def send(_message: Any) -> None:
+            """Nobody reads it."""
+
+        headers = [(b"host", b"127.0.0.1")]
+        about = {"type": "http", "http_version": "1.1", "method": "POST", "path": "/v1/embed", "headers": headers}
+        await app({**about, "query_string": b"", "scheme": "http", "client": None, "server": None}, receive, send)
+
+    monkeypatch.setattr(app.state.service, "answer", answer)
+    asyncio.run(hang_up())
+    assert given_up.is_set()
+    assert app.state.service.queue.inside == 0
