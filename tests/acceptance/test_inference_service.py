@@ -21,6 +21,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from rushes.aws.client import Service
 from rushes.bucket.client import connect
@@ -274,6 +279,16 @@ def test_a_question_about_a_film_is_answered_with_its_provenance(service: str, f
         assert [len(c["predictions"]) for c in doc["classifications"]] == [5, 5]
 
 
+def test_a_film_of_a_bucket_is_asked_about_by_its_address(
+    service: str, footage: Path, seaweed_s3: BucketLocation
+) -> None:
+    connect(seaweed_s3).put("asked/seen.mp4", footage)
+    status, far = inferred(service, "scenes", video_path=f"s3://{seaweed_s3.bucket}/asked/seen.mp4")
+    near = inferred(service, "scenes", video_path=str(footage))[1]
+    assert status == 200
+    assert {**far, "run_id": ""} == {**near, "run_id": ""}
+
+
 def test_only_a_part_of_a_film_is_looked_at_where_one_is_named(service: str, footage: Path) -> None:
     part = {"start_ms": 2900, "end_ms": 5000}
     _, doc = inferred(service, "objects", video_path=str(footage), model_name="efficientdet-lite0", **part)
@@ -336,6 +351,7 @@ def test_the_contract_can_be_read_in_a_browser_with_files_of_the_service_alone(s
     assert len(linked) == 3
     assert b"http" not in page
     assert [ask(service, "GET", path.decode())[0] for path in linked] == [200, 200, 200]
+    assert ask(service, "GET", "/")[0] == 307, "the address alone leads there"
 
 
 def test_pages_of_other_sites_may_not_ask(service: str) -> None:
@@ -384,6 +400,9 @@ def test_whatever_is_sent_by_the_contract_and_against_it_no_answer_is_a_500(serv
     assert answers.keys() <= {200, 400, 403, 404, 405, 409, 413, 415}, answers
 
 
+PROMISED = [status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
 def _cases(operation: Any, mode: GenerationMode, count: int) -> Callable[[str, Counter[int]], None]:
     def tried(service: str, answers: Counter[int]) -> None:
         @seed(1)
@@ -396,7 +415,9 @@ def _cases(operation: Any, mode: GenerationMode, count: int) -> Callable[[str, C
         )
         @given(case=operation.as_strategy(generation_mode=mode))
         def go(case: Any) -> None:
-            answers[case.call(base_url=service).status_code] += 1
+            reply = case.call(base_url=service)
+            case.validate_response(reply, checks=PROMISED)
+            answers[reply.status_code] += 1
 
         go()
 

@@ -1,8 +1,10 @@
 """A question about a film ends in time, whatever the process that reads the film says."""
 
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from obstore.store import MemoryStore
 
-from rushes.domain.errors import InferenceFailed, Refused, SlotTooBig
+from rushes.domain.errors import InferenceFailed, NotAllowed, NotFound, OverLimit, Refused, SlotTooBig
 from rushes.library.inference import Films, films
 from rushes.library.inference.films import _Turn, within_memory
 from rushes.library.inference.gate import Cancelled, Check, OutOfTime, within
@@ -130,3 +133,26 @@ def test_no_more_processes_than_cores_read_films_at_the_same_time(
     with asked._places.permit(stay), pytest.raises(Cancelled):
         asked.ask("scenes", str(tmp_path / "film.mp4"), {}, gone)
     assert not started
+
+
+def test_a_film_of_a_bucket_is_copied_when_its_turn_has_come_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service: Any = None
+    store = MemoryStore()
+    store.put("in/film.mp4", b"film")
+    monkeypatch.setattr("rushes.bucket.client.connect", lambda _location: store)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    asked = Films(service, Settings(sources="gs://films/in", upload_gb=1))
+    with asked._film("gs://films/in/film.mp4", stay) as film:
+        assert os.read(film, 100) == b"film"
+        assert [f.name for f in tmp_path.glob("*/*")] == ["film"]
+    assert not list(tmp_path.iterdir())
+    for address in ("gs://films/other.mp4", "gs://films-2/in/film.mp4", "s3://films/in/film.mp4", "in/film.mp4"):
+        with pytest.raises(NotAllowed, match="below the configured sources"):
+            asked.ask("scenes", address, {}, stay)
+    with pytest.raises(NotFound, match="no file at"):
+        asked.ask("scenes", "gs://films/in/none.mp4", {}, stay)
+    few = Films(service, Settings(sources="gs://films", upload_gb=0))
+    with pytest.raises(OverLimit):
+        few.ask("scenes", "gs://films/in/film.mp4", {}, stay)

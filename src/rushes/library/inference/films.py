@@ -15,12 +15,14 @@ from pathlib import Path
 
 from rushes.domain.errors import InferenceFailed, NotAllowed, NotFound, Refused, SlotTooBig
 from rushes.domain.keys import JSON
+from rushes.domain.video import BUCKETS
 from rushes.engines.wire import CAPABILITIES
 from rushes.files import READ
 from rushes.library.inference.gate import Check, Gate, within
 from rushes.library.inference.service import InferenceService
 from rushes.settings import Settings
 from rushes.sources.roots import is_below
+from rushes.wiring.addresses import fetch
 from rushes.wiring.slots import film_process
 from rushes.worker.broker import channel
 from rushes.worker.broker.failures import raise_failure
@@ -44,35 +46,35 @@ class Films:
 
         Raises:
             NotAllowed, NotFound, BadMedia: there is no such film, or none that may be opened.
+            OverLimit, StoreAway: it lies in a bucket, and is too large or cannot be read now.
             Cancelled: the caller went away.
             InferenceFailed: a model failed, or the process did.
         """
-        limits = {"max_pixels": self._settings.max_pixels, "max_hours": self._settings.max_hours}
-        film = self._open(path)
-        try:
-            in_time = within(check, self._settings.inference_seconds)
-            with self._places.permit(in_time), _process(self._settings) as (process, line):
-                question = {"what": what, "asked": {**asked, **limits}, "name": Path(path).name}
-                look = within_memory(in_time, process.pid, self._settings.slot_memory_mb << 20)
-                turn = _Turn(self._service, film, {**question, "size": os.fstat(film).st_size}, look)
-                return turn.serve(process, line)
-        finally:
-            os.close(film)
-
-    def _open(self, path: str) -> int:
-        if not Path(path).is_absolute() or not is_below(path, self._roots):
+        if not path.startswith((*BUCKETS, "/")) or not is_below(path, self._roots):
             raise NotAllowed("only videos below the configured sources can be used", "Set RUSHES_SOURCES.")
-        try:
-            film = os.open(os.path.realpath(path), READ)
-        except OSError as e:
-            raise NotFound(f"{Path(path).name} cannot be opened: {e.strerror}", "Check video_path.") from e
-        if not stat.S_ISREG(os.fstat(film).st_mode):
-            os.close(film)
-            raise NotFound(f"{Path(path).name} is not a file", "Check video_path.")
-        if not is_below(str(Path(f"/proc/self/fd/{film}").readlink()), self._roots):
-            os.close(film)
-            raise NotAllowed("the video has been moved")
-        return film
+        limits = {"max_pixels": self._settings.max_pixels, "max_hours": self._settings.max_hours}
+        in_time = within(check, self._settings.inference_seconds)
+        with self._film(path, in_time) as film, _process(self._settings) as (process, line):
+            question = {"what": what, "asked": {**asked, **limits}, "name": Path(path).name}
+            look = within_memory(in_time, process.pid, self._settings.slot_memory_mb << 20)
+            turn = _Turn(self._service, film, {**question, "size": os.fstat(film).st_size}, look)
+            return turn.serve(process, line)
+
+    @contextmanager
+    def _film(self, path: str, check: Check) -> Iterator[int]:
+        """A film, once one more may be read; that of a bucket is copied then."""
+        if not path.startswith(BUCKETS):
+            with _opened(path) as film:
+                if not is_below(str(Path(f"/proc/self/fd/{film}").readlink()), self._roots):
+                    raise NotAllowed("the video has been moved")
+                with self._places.permit(check):
+                    yield film
+            return
+        with self._places.permit(check), tempfile.TemporaryDirectory(prefix="rushes-film-") as folder:
+            copy = Path(folder) / "film"
+            fetch(self._settings, path, copy, self._settings.upload_gb << 30, check)
+            with _opened(str(copy)) as film:
+                yield film
 
 
 class _Turn:
@@ -120,6 +122,20 @@ class _Turn:
             for file in (passed, given):
                 if file is not None:
                     os.close(file)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    try:
+        film = os.open(os.path.realpath(path), READ)
+    except OSError as e:
+        raise NotFound(f"{Path(path).name} cannot be opened: {e.strerror}", "Check video_path.") from e
+    try:
+        if not stat.S_ISREG(os.fstat(film).st_mode):
+            raise NotFound(f"{Path(path).name} is not a file", "Check video_path.")
+        yield film
+    finally:
+        os.close(film)
 
 
 def within_memory(check: Check, pid: int, most: int) -> Check:

@@ -11,7 +11,7 @@ from rushes.library.inference import Health
 VideoPath = Annotated[
     str,
     StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f]+$"),
-    Field(description="Path of a video below the configured sources"),
+    Field(description="A video below the configured sources: a path, or an address (s3://bucket/key, gs://, az://)"),
 ]
 Interval = Annotated[int, Field(ge=1, le=1_000_000, description="Process every Nth frame")]
 Share = Annotated[float, Field(ge=0, le=1)]
