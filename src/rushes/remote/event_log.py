@@ -95,7 +95,8 @@ class EventLog:
             self._over = True
             self._news.notify_all()
         self._thread.join(CALL_SECONDS)
-        self._file.close()
+        with suppress(OSError):  # a full disk
+            self._file.close()
         if is_sent:
             self._path.unlink(missing_ok=True)
         return is_sent
@@ -112,19 +113,20 @@ class EventLog:
             self._last += 1
             name = pb.JobEventType.Name(type)
             event = pb.JobEvent(sequence=self._last, timestamp=int(self._clock() * 1000), type=name, data=data)
+            self._unsent.append(event)
             with suppress(OSError):  # a full disk: it is still sent
                 self._write(event, sync=sync)
-            self._unsent.append(event)
             self._drop()
             self._news.notify_all()
             return self._last
 
     def _write(self, event: Any, *, sync: bool) -> None:
         if self._file.tell() > FILE_BYTES:
-            self._file.close()
-            self._file = self._rewrite()
-        self._file.write(_line(event))
-        self._file.flush()
+            full, self._file = self._file, self._rewrite()
+            full.close()
+        else:
+            self._file.write(_line(event))
+            self._file.flush()
         if sync:
             os.fsync(self._file.fileno())
 

@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from rushes.domain.errors import ForgedToken, LeaseLost, NoRoom, StoreAway
+from rushes.files import write_whole
 from rushes.library import Library
 from rushes.library.job_events import EventPublisher, WorkEvent, watch
 from rushes.library.queues import QueuedJob
@@ -200,6 +201,39 @@ def test_a_full_disk_stops_no_worker(site: Site, monkeypatch: pytest.MonkeyPatch
         log.output(b"a line")
         log.end()
     assert len(site.told()) == 3
+
+
+def test_a_disk_that_is_really_full_stops_no_worker(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "FILE_BYTES", 100)
+    with site.log() as log:
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(event_log, "write_whole", _full)  # when the file is written anew
+            for n in range(5):
+                log.output(b"%d" % n * 50)
+        log._file.close()
+        log._file = Path("/dev/full").open("ab")  # noqa: SIM115
+        log.start()
+        log.output(b"a line")
+        assert log.close()
+    assert len(site.told()) == 7
+
+
+def test_a_kill_while_the_file_is_written_anew_gives_no_number_twice(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[list[int]] = []
+
+    def write(target: Path, data: bytes) -> None:
+        write_whole(target, data)
+        written.append([event.sequence for event in event_log._read(target)])
+
+    monkeypatch.setattr(event_log, "FILE_BYTES", 100)
+    monkeypatch.setattr(event_log, "write_whole", write)
+    with site.log() as log:
+        for n in range(1, 6):
+            log.output(b"x" * 60)
+            assert log._wait_until_sent(n, 60)
+    assert [numbers[-1:] for numbers in written] == [[], [2], [3], [4], [5]], "the last number is in it"
 
 
 def _full(*_what: Any, **_more: Any) -> None:
