@@ -25,7 +25,7 @@ from rushes.remote.generated import jobs_pb2 as pb
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.rpc import jobs
 from rushes.surfaces.rpc import server as rpc_server
-from rushes.surfaces.rpc.limits import CallLimit
+from rushes.surfaces.rpc.limits import LASTING, CallLimit
 from rushes.surfaces.rpc.server import RpcServer
 from tests.api.kit import wait_for
 
@@ -181,7 +181,7 @@ def test_a_long_poll_answers_before_its_callers_deadline(tmp_path: Path, monkeyp
 
 
 def test_watchers_lock_neither_workers_nor_probes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rpc_server, "CallLimit", partial(CallLimit, lasting={STREAM: 2}))
+    monkeypatch.setattr(rpc_server, "CallLimit", partial(CallLimit, lasting=dict.fromkeys(LASTING, 2)))
     with listening(tmp_path / "home") as address, grpc.insecure_channel(address) as channel:
         watched = pb.EnqueueRequest(queue="default", request_id="watched")
         job = asked(address, "Enqueue", watched, pb.EnqueueResponse).job_id
@@ -294,7 +294,7 @@ def test_a_call_whose_deadline_passed_before_its_turn_is_not_carried_out() -> No
     assert told == [grpc.StatusCode.DEADLINE_EXCEEDED]
 
 
-@pytest.mark.parametrize("ask", [{"created_from": 2**62}, {"created_to": 2**62}, {"cursor": "garbage"}])
+@pytest.mark.parametrize("ask", [{"created_from": 2**62}, {"created_to": 2**62}, {"cursor": "garbage"}, {"state": 77}])
 def test_a_list_that_cannot_be_read_is_an_invalid_argument(tmp_path: Path, ask: dict[str, Any]) -> None:
     with listening(tmp_path / "home") as address:
         assert refusal(asked, address, "List", pb.ListRequest(queue="default", **ask), pb.ListResponse) == (

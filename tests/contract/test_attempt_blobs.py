@@ -5,18 +5,35 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from attempt_kit import ME, RESULT, SETUPS, AttemptWorld, Open, attempt_of, home_in, remote_attempt, straight
+from attempt_kit import (
+    ME,
+    RESULT,
+    SETUPS,
+    WORKER,
+    AttemptWorld,
+    Open,
+    attempt_of,
+    home_in,
+    remote_attempt,
+    straight,
+)
 
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import DamagedBlob, NoRoom
+from rushes.domain.errors import DamagedBlob, NoRoom, StoreAway
 from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.result import Artifact
+from rushes.domain.task import LeaseStatus
+from rushes.ledger.remote import RemoteLedger
 from rushes.remote import client
 from rushes.remote.client import RemoteServer
+from rushes.remote.generated import workers_pb2
+from rushes.surfaces.rpc import server as rpc_server
+from rushes.surfaces.rpc.limits import LASTING, CallLimit
 
 LARGE = bytes(range(256)) * 12_000  # 3 MB: more than a message, and read at the bucket where it can sign
 
@@ -134,3 +151,20 @@ def test_a_server_whose_disk_is_full_takes_nothing(tmp_path: Path) -> None:
     (home / "rushes.toml").write_text("reserve_mb = 1000000000\n")
     with ExitStack() as stack, pytest.raises(NoRoom):
         remote_attempt(home, straight, stack)([]).blobs.put(ME, b"made")
+
+
+def test_files_that_are_sent_lock_no_renewal_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease is lost if it cannot be renewed for 30 seconds; a file may take longer."""
+    monkeypatch.setattr(rpc_server, "CallLimit", partial(CallLimit, 1, dict.fromkeys(LASTING, 1)))
+    with ExitStack() as stack:
+        world = remote_attempt(home_in(tmp_path), straight, stack)([b"x" * 50_000_000])
+        assert world.server
+        assert world.lease
+        token = world.server.token(world.lease.task, world.lease.fence)
+        ask = workers_pb2.ReadBlobRequest(task_token=token, sha256=world.inputs[0])
+        slow = world.server.read("ReadBlob", ask)
+        assert next(slow).size == 50_000_000
+        with pytest.raises(StoreAway, match="too many calls"):
+            next(world.server.read("ReadBlob", ask))
+        kept = RemoteLedger(world.server).renew(WORKER, {world.lease.task: world.lease.fence}, {}).leases
+        assert kept == {world.lease.task: LeaseStatus.KEEP}

@@ -13,7 +13,7 @@ import grpc
 import pytest
 from attempt_kit import ME, RESULT, WORKER, home_in, remote_attempt
 from tests.api.kit import wait_for
-from tests.api.test_rpc import authority
+from tests.api.test_rpc import authority, listed, listening, refusal
 
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Artifact
@@ -30,6 +30,8 @@ NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin") or str(Path(sys.prefix)
 SITE = Path(__file__).resolve().parents[2] / "infra" / "systemd" / "rushes-grpc.nginx.conf"
 
 LARGE = bytes(range(256)) * 12_000  # 3 MB: more than a message, and than nginx takes unless it is told
+TOKEN = "a-token-of-the-test"
+BEARER = [("authorization", f"Bearer {TOKEN}")]
 pytestmark = pytest.mark.skipif(not Path(NGINX).exists(), reason="scripts/test fetches nginx")
 
 
@@ -78,7 +80,8 @@ def test_a_worker_behind_a_proxy_does_all_that_one_does(tmp_path: Path) -> None:
 
 def test_a_program_behind_a_proxy_takes_tells_and_completes(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        library = stack.enter_context(Library(tmp_path / "home", options={"queues": ("default", "the test")}))
+        options = {"queues": ("default", "the test"), "token": (TOKEN, "the test")}
+        library = stack.enter_context(Library(tmp_path / "home", options=options))
         server = RpcServer(library, "127.0.0.1:0")
         server.start()
         stack.callback(server.stop)
@@ -90,18 +93,28 @@ def test_a_program_behind_a_proxy_takes_tells_and_completes(tmp_path: Path) -> N
             jobs_pb2.DequeueResponse.FromString,
         )  # fmt: skip
         ask = jobs_pb2.DequeueRequest(queue="default", max_jobs=2, visibility_timeout_seconds=60, wait_seconds=20)
-        (taken,) = list(take(ask, timeout=60))
+        (taken,) = list(take(ask, timeout=60, metadata=BEARER))
         follow = channel.unary_stream(
             "/rushes.v1.JobEventsService/Stream", events_pb2.StreamRequest.SerializeToString,
             events_pb2.StreamResponse.FromString,
         )  # fmt: skip
-        stream = follow(events_pb2.StreamRequest(job_id=taken.job.job_id), timeout=60)
-        with EventLog(channel, taken.task_token, tmp_path / "events") as log:
+        stream = follow(events_pb2.StreamRequest(job_id=taken.job.job_id), timeout=60, metadata=BEARER)
+        with EventLog(channel, taken.task_token, tmp_path / "events", BEARER) as log:
             log.start()
             assert next(stream).event.sequence == 1, "told at once, not when the stream ends"
             log.end()
         library.queues.complete(taken.task_token, taken.job.job_id)
         assert [told.event.sequence for told in stream] == [2]
         with pytest.raises(grpc.RpcError) as caught:
-            list(take(jobs_pb2.DequeueRequest(queue="nowhere"), timeout=60))
+            list(take(jobs_pb2.DequeueRequest(queue="nowhere"), timeout=60, metadata=BEARER))
         assert dict(caught.value.trailing_metadata())["rushes-code"] == "Refused", "trailers pass as well"
+
+
+def test_a_proxy_in_front_of_a_server_without_a_token_lets_nobody_in(tmp_path: Path) -> None:
+    with listening(tmp_path / "home") as address, behind_nginx(tmp_path / "nginx", address) as proxy:
+        with proxy.channel() as channel:
+            call = channel.unary_unary(
+                "/rushes.v1.JobService/List", jobs_pb2.ListRequest.SerializeToString, jobs_pb2.ListResponse.FromString
+            )
+            assert refusal(call, jobs_pb2.ListRequest(), timeout=60) == "UNAUTHENTICATED"
+        assert not listed(address).jobs

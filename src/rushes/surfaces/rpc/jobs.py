@@ -80,7 +80,7 @@ class JobsApi:
     def list(self, request: pb.ListRequest, _context: Any) -> pb.ListResponse:
         """Jobs of a queue, or of all, newest first, by cursor or by page."""
         size = min(max(0, request.page_size) or ROWS, MOST_ROWS)
-        state = WANTED.get(request.state)
+        state = _state(request.state)
         created = CreatedRange(_iso(request.created_from), _iso(request.created_to))
         of = f"queue {request.queue} {request.state} {request.created_from} {request.created_to}"
         page = self._queues.page(request.queue, state, created, self._signer.unseal(request.cursor, of), size)
@@ -89,6 +89,12 @@ class JobsApi:
             page = self._queues.page(request.queue, state, created, more, size) if more else type(page)(())
         cursor = self._signer.seal(page.cursor, of)
         return pb.ListResponse(jobs=map(_job, page.rows), cursor=cursor, last_page=not cursor)
+
+
+def _state(number: int) -> JobState | None:
+    if number and number not in WANTED:
+        raise Refused(f"unknown state: {number}")
+    return WANTED.get(number)
 
 
 def _time_left(context: Any) -> float:

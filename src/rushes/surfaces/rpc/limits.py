@@ -10,21 +10,23 @@ import grpc
 from rushes.surfaces.rpc.access import HEALTH, handler_with
 
 CALLS = 64  # beside these:
-LASTING = {
-    "/rushes.v1.JobService/Dequeue": 64,
-    "/rushes.v1.JobEventsService/Publish": 64,
-    "/rushes.v1.JobEventsService/Stream": 32,
+LASTING: Mapping[tuple[str, ...], int] = {  # methods that share a bound
+    ("JobService/Dequeue",): 64,
+    ("JobEventsService/Publish",): 64,
+    ("JobEventsService/Stream",): 32,
+    ("WorkerService/ReadBlob", "WorkerService/ReadOriginal", "WorkerService/WriteBlob"): 64,
 }
 SPARE = 4  # threads for probes, and to refuse
 
 
 class CallLimit(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Refuses what is too much, so that watchers never lock workers out. Probes are always answered."""
+    """Refuses what is too much, so that neither watchers nor files lock workers out. Probes are always answered."""
 
-    def __init__(self, calls: int = CALLS, lasting: Mapping[str, int] = LASTING) -> None:
+    def __init__(self, calls: int = CALLS, lasting: Mapping[tuple[str, ...], int] = LASTING) -> None:
         self.threads = calls + sum(lasting.values()) + SPARE
         self._calls = BoundedSemaphore(calls)
-        self._lasting = {method: BoundedSemaphore(n) for method, n in lasting.items()}
+        bounds = [(methods, BoundedSemaphore(n)) for methods, n in lasting.items()]
+        self._lasting = {f"/rushes.v1.{method}": turns for methods, turns in bounds for method in methods}
 
     def intercept_service(self, go_on: Callable[[Any], Any], call: Any) -> Any:
         """As grpc asks."""

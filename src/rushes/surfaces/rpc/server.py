@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from rushes.domain import errors
 from rushes.domain.errors import RushesError
 from rushes.library import Library
+from rushes.library.access.accounts import Accounts
 from rushes.remote.client import HINT
 from rushes.remote.generated import events_pb2, jobs_pb2, workers_pb2
 from rushes.surfaces.rpc.access import Bearer
@@ -29,6 +30,14 @@ from rushes.telemetry import log
 MOST_CALLS = 1024  # with probes and those that are refused
 MESSAGE_BYTES = 4 * 2**20  # that somebody sends
 ANSWER_BYTES = 64 * 2**20  # the lease of a join names all its inputs
+OPTIONS = {
+    "grpc.max_receive_message_length": MESSAGE_BYTES,
+    "grpc.max_send_message_length": ANSWER_BYTES,
+    "grpc.so_reuseport": 0,
+    "grpc.keepalive_time_ms": 60_000,  # else a caller that vanished holds its stream for hours
+    "grpc.http2.max_pings_without_data": 0,  # also while nothing happens
+    "grpc.http2.min_ping_interval_without_data_ms": 10_000,  # callers may ask as well
+}
 STATUS = {  # the first that fits, so the finer ones stand first
     errors.StaleToken: grpc.StatusCode.FAILED_PRECONDITION,
     errors.LeaseLost: grpc.StatusCode.FAILED_PRECONDITION,
@@ -52,12 +61,11 @@ class RpcServer:
         Raises:
             Refused: the certificate cannot be read, or the address cannot be listened on.
         """
-        limits = {"grpc.max_receive_message_length": MESSAGE_BYTES, "grpc.max_send_message_length": ANSWER_BYTES}
         at_once = CallLimit()
         self._server = grpc.server(
             ThreadPoolExecutor(at_once.threads),
-            interceptors=[Recorder(), Bearer(library.settings.token), at_once],
-            options=[*limits.items(), ("grpc.so_reuseport", 0)],
+            interceptors=[Recorder(), Bearer(library.settings.token, Accounts(library.home)), at_once],
+            options=[*OPTIONS.items()],
             maximum_concurrent_rpcs=MOST_CALLS,
         )
         apis = {
