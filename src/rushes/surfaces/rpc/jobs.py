@@ -24,7 +24,7 @@ STATES = {
     JobState.FAILED: pb.JOB_STATE_FAILED,
     JobState.CANCELLED: pb.JOB_STATE_CANCELLED,
 }
-WANTED = {STATES[state]: state for state in STATES if state is not JobState.RUNNING}
+WANTED: dict[int, JobState] = {STATES[state]: state for state in STATES if state is not JobState.RUNNING}
 
 
 class JobsApi:
