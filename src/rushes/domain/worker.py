@@ -76,6 +76,11 @@ class Worker:
     lease_left: float
     started_at: str
 
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether it asks for work; else it is the lease of one job that a program took from a queue of its own."""
+        return bool(self.incarnation.lanes)
+
 
 def missing_gpu_lanes(lanes: Sequence[str]) -> tuple[str, ...]:
     """The lanes gpu that a worker does not take though it takes the lane cpu beside them."""

@@ -83,7 +83,7 @@ def add(
 
 def unseen_by_workers(home: Home) -> RushesError | None:
     """Why files of this machine would wait in vain: workers run, and none of them sees them. None if one may."""
-    running = [w for w in home.ledger.workers() if w.alive and not w.draining] if home.site else []
+    running = [w for w in home.ledger.workers() if w.takes_tasks and w.alive and not w.draining] if home.site else []
     if not running or any(site_of(lane) == home.site for w in running for lane in w.incarnation.lanes):
         return None
     hint = (

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from rushes.domain.job import Job, JobState
 from rushes.domain.task import Task, TaskState
-from rushes.domain.worker import NOW, Worker, lanes_of, site_of
+from rushes.domain.worker import NOW, Worker, lanes_of, queue_of, site_of
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import needs_of
@@ -88,6 +88,8 @@ def _waits(task: Task, tasks: Mapping[str, Task]) -> tuple[Reason, str]:
 
 
 def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
+    if (queue := queue_of(task.lane)) != task.lane:
+        return Reason.NEXT, f"a program takes it from the queue {queue}"
     takers = [w for w in workers if w.alive and task.lane in (*lanes_of(w, workers), *NOW)]
     if not takers and (site := site_of(task.lane)):
         return Reason.NO_WORKER, f"its file is on {site}: start a worker there, or add it again with --upload"

@@ -337,12 +337,12 @@ class Jobs:
 
     # Workers
     def workers(self) -> tuple[Worker, ...]:
-        """Every worker, with what it holds."""
+        """Every worker, with what it holds; and who holds jobs of queues of one's own."""
         return self.home.ledger.workers()
 
     def seen_workers(self) -> list[Worker]:
         """Every worker, with what it holds of this owner's; what it does for others is nobody's business."""
-        workers = self.workers()
+        workers = [worker for worker in self.workers() if worker.takes_tasks]
         jobs = self.get_many({parse_task_id(task)[0] for worker in workers for task in worker.held})
         own = {w.incarnation.id: tuple(t for t in w.held if parse_task_id(t)[0] in jobs) for w in workers}
         return [replace(worker, held=own[worker.incarnation.id]) for worker in workers]

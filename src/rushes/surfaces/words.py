@@ -71,8 +71,9 @@ def active_jobs(workers: Iterable[Worker]) -> ActiveJobs:
     for worker in alive:
         for task in worker.held:
             hosts.setdefault(parse_task_id(task)[0], set()).add(host_of(worker))
-    slots, busy = sum(w.incarnation.slots for w in alive), sum(len(w.held) for w in alive)
-    return ActiveJobs({job: tuple(sorted(names)) for job, names in hosts.items()}, len(alive), slots, busy)
+    ours = [w for w in alive if w.takes_tasks]
+    slots, busy = sum(w.incarnation.slots for w in ours), sum(len(w.held) for w in ours)
+    return ActiveJobs({job: tuple(sorted(names)) for job, names in hosts.items()}, len(ours), slots, busy)
 
 
 def video_word(words: Iterable[str]) -> tuple[str, int]:

@@ -12,13 +12,19 @@ from rushes.blobs.documents import read_document
 from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import ExpiredToken, Refused
 from rushes.domain.job import JobCommand, JobState
+from rushes.jobs.intake import unseen_by_workers
 from rushes.jobs.steps import cancel_step, retry_step
+from rushes.jobs.why import Reason
 from rushes.library import Library
 from rushes.library.access.task_tokens import TokenKeys, TokenSigner
 from rushes.library.job_events import MOST_EVENTS, EventPublisher, WorkEvent, WorkEventType, follow, watch
 from rushes.library.queue_documents import INLINE_BYTES
 from rushes.library.queues import Queues
+from rushes.library.work.fleet_figures import FleetWatch
 from rushes.library.work.retention import _forget
+from rushes.surfaces.api.metrics import _fleet
+from rushes.surfaces.cli.views.rows import next_step
+from rushes.surfaces.words import active_jobs
 
 DAY, LEASE = 86_400, 600
 
@@ -189,6 +195,28 @@ def test_a_step_whose_stage_is_not_installed_is_refused(library: Library) -> Non
     for steer in (cancel_step, retry_step):
         with pytest.raises(Refused, match="not installed"):
             steer(library.home, job, "removed")
+
+
+def test_whoever_holds_a_job_of_a_queue_is_no_worker(library: Library) -> None:
+    library.queues.enqueue("default", "one", b"")
+    (taken,) = library.queues.dequeue("default", 1, LEASE)
+    active = active_jobs(library.jobs.workers())
+    assert (active.workers, active.busy, active.word(library.queues.job(taken.job))) == (0, 0, "running")
+    assert next_step(library.jobs.workers()) == "next: rushes worker --until-idle"
+    assert library.jobs.seen_workers() == []
+    assert [check.detail for check in library.maintenance.doctor() if check.name == "workers"] == ["none running"]
+    figures = {family.name: family.values for family in _fleet(FleetWatch(library.home).figures())}
+    assert set(figures["rushes_workers"].values()) == {0}
+    assert sum(figures["rushes_tasks_leased"].values()) == 1
+    object.__setattr__(library.home, "site", "studio")
+    assert unseen_by_workers(library.home) is None, "no worker runs that could not see a file"
+
+
+def test_a_job_that_nobody_has_taken_waits_for_a_program(library: Library) -> None:
+    job = library.queues.enqueue("default", "one", b"").id
+    assert [(why.reason, why.detail) for why in library.jobs.why(job)] == [
+        (Reason.NEXT, "a program takes it from the queue default")
+    ]
 
 
 def test_a_request_is_in_one_queue_alone(queues: Queues) -> None:

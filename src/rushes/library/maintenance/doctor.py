@@ -205,7 +205,7 @@ def _models(home: Home) -> Check:
 
 
 def _workers(home: Home) -> Check:
-    workers = home.ledger.workers()
+    workers = [worker for worker in home.ledger.workers() if worker.takes_tasks]
     alive = sum(w.alive for w in workers)
     return Check("workers", ok=True, detail=f"{alive} alive" if workers else "none running")
 

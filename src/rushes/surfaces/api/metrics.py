@@ -46,8 +46,9 @@ def _up(library: Library) -> Family:
 
 def _fleet(figures: FleetFigures) -> Iterator[Family]:
     yield from _work(figures)
-    alive = [w for w in figures.workers if w.alive]
-    states = {labels(state="alive"): len(alive), labels(state="gone"): len(figures.workers) - len(alive)}
+    workers = [w for w in figures.workers if w.takes_tasks]
+    alive = [w for w in workers if w.alive]
+    states = {labels(state="alive"): len(alive), labels(state="gone"): len(workers) - len(alive)}
     yield Family("rushes_workers", "gauge", "workers, by whether their lease is valid", states)
     takers = {labels(lane=lane): n for lane, n in figures.takers.items()}
     yield Family("rushes_lane_workers", "gauge", "live workers that take tasks of a lane", takers)

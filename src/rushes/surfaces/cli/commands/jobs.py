@@ -192,7 +192,8 @@ def _hint(job: Job) -> str:
         case JobState.FAILED:
             return f"next: rushes jobs why {job.id}"
         case JobState.COMPLETED:
-            return f"next: rushes show {facts_of(job).get('video', '')}"
+            video = facts_of(job).get("video")
+            return f"next: rushes show {video}" if video else f"next: rushes jobs events {job.id} --output"
     return f"see why it waits: rushes jobs why {job.id}"
 
 

@@ -15,7 +15,16 @@ from rushes.domain.worker import Worker
 from rushes.library import Library
 from rushes.library.videos import Page, Video
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
-from rushes.surfaces.words import JOB_WORDS, UNFINISHED, ActiveJobs, frame_rate, plural, timecode, video_word
+from rushes.surfaces.words import (
+    JOB_WORDS,
+    UNFINISHED,
+    ActiveJobs,
+    active_jobs,
+    frame_rate,
+    plural,
+    timecode,
+    video_word,
+)
 
 
 def facts_of(job: Job) -> Mapping[str, JSON]:
@@ -115,7 +124,7 @@ STATES: Mapping[str, tuple[JobState, ...]] = {
 
 def next_step(workers: Iterable[Worker]) -> str:
     """What becomes of work that was just made ready."""
-    alive = sum(worker.alive for worker in workers)
+    alive = active_jobs(workers).workers
     if not alive:
         return "next: rushes worker --until-idle"
     return f"{plural(alive, 'worker is', 'workers are')} running; follow with: rushes jobs ls"

@@ -16,7 +16,7 @@ from rushes.surfaces.http.audit import note_target
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.schemas import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
-from rushes.surfaces.words import plural, stage_name
+from rushes.surfaces.words import active_jobs, plural, stage_name
 
 router = APIRouter(include_in_schema=False)
 NAMED = 3  # jobs that are named of a cause
@@ -69,7 +69,7 @@ def show_failed(
         paged=bool(page.cursor or cursor),
         counts=library.jobs.counts(GLANCE),
         rates=[(stage_name(rate.stage), rate) for rate in library.jobs.stage_rates()],
-        workers=sum(w.alive for w in library.jobs.workers()),
+        workers=active_jobs(library.jobs.workers()).workers,
     )
 
 
@@ -107,7 +107,7 @@ def _said(library: Library, do: str, count: int, *, more: bool) -> str:
         return "Nothing was selected."
     rest = " There are more: select them again." if more else ""
     if do == "retry":
-        alive = any(w.alive for w in library.jobs.workers())
+        alive = active_jobs(library.jobs.workers()).workers
         alone = "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
         return f"{plural(count, 'task')} will be retried. {'A worker takes them soon.' if alive else alone}{rest}"
     return f"{plural(count, 'task')} dismissed. Finished results are kept.{rest}"

@@ -42,7 +42,8 @@ class Row:
 @router.get("/workers")
 def show_workers(request: Request, library: LibraryDep) -> Response:
     """The table."""
-    found = sorted(library.jobs.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
+    ours = (worker for worker in library.jobs.workers() if worker.takes_tasks)
+    found = sorted(ours, key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
     active = active_jobs(found)
     return render(
         request,
