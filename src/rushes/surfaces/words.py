@@ -272,3 +272,8 @@ def language_name(code: str) -> str:
 def unnamed_person(person: str) -> str:
     """A person without a name, by the end of the id."""
     return f"Person {person[-4:]}"
+
+
+def setting_value(value: object) -> str:
+    """A setting as rushes.toml has it: true, not True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -218,7 +218,7 @@ def test_a_larger_film_goes_in_parts_to_the_same_key(setup: str, sites: Sites, f
 def test_what_conversions_took_is_told_by_size_and_day(made: Made) -> None:
     """Observability: SegmentConversionDurationSeconds and ConversionSecondsPerMb by size, and a history for estimates.
 
-    Where: estimates/conversions.py, surfaces/cli/commands/rates.py
+    Where: estimates/conversions.py, surfaces/cli/commands/stereo.py
     """
     home = made("sqlite").site.home
     argv = [sys.executable, "-m", "rushes", "--home", str(home)]

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from rushes.domain import errors
 from rushes.surfaces.cli.command import CliCommand
-from rushes.surfaces.cli.commands import meta
+from rushes.surfaces.cli.commands import program
 from rushes.surfaces.cli.main import COMMANDS, main
 from tests.unit.cli_worker import films
 
@@ -42,7 +42,7 @@ def test_rushes_alone_shows_the_commands_by_what_people_want() -> None:
     shown = CliRunner().invoke(main, [])
     assert shown.exit_code == 0
     titles = [line for line in shown.output.splitlines() if line.endswith(":") and line[0] != " "]
-    assert titles == ["Options:", "Process:", "Use:", "Control:", "Maintain:"]
+    assert titles == ["Options:", "Process:", "Use:", "Serve:", "Control:", "Maintain:"]
 
 
 @pytest.mark.parametrize(("name", "command"), every_command(), ids=[n for n, _ in every_command()])
@@ -147,7 +147,7 @@ def test_every_error_of_the_tree_is_told_with_its_meaning_hint_and_code(
     def raises(_session: object) -> None:
         raise kind("the film broke")
 
-    monkeypatch.setattr(meta.version, "callback", click.pass_obj(raises))
+    monkeypatch.setattr(program.version, "callback", click.pass_obj(raises))
     shown = rushes("version")
     assert shown.exit_code == kind.exit_code
     lines = " ".join(shown.stderr.split())
@@ -167,7 +167,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def raises(_session: object) -> None:
         raise error
 
-    monkeypatch.setattr(meta.version, "callback", click.pass_obj(raises))
+    monkeypatch.setattr(program.version, "callback", click.pass_obj(raises))
 
 
 def test_a_bug_is_one_line_and_its_traceback_lies_in_the_home(

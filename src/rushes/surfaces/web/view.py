@@ -35,6 +35,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "task": words.task_name,
     "fps": words.frame_rate,
     "container": words.container_name,
+    "setting": words.setting_value,
 }
 
 

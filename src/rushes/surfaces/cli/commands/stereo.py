@@ -1,6 +1,7 @@
-"""3D: preview, make."""
+"""3D: preview, make, and how long conversions took."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,16 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.files import local_path
-from rushes.library import Library, RunReport
+from rushes.library import ConversionReport, Library, RunReport
 from rushes.library.videos.stereo import StereoOptions, check_output, preview, write_film
 from rushes.surfaces.cli import options
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.commands.run import run_shown
-from rushes.surfaces.cli.screen import DONE, NOW, relative_path
+from rushes.surfaces.cli.screen import DONE, NOW, Column, relative_path
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import size
+
+_RATES = ("cloud", "backend", "instance type", "avg_duration_sec", "eta_seconds_per_mb", "date")
 
 
 def depth_options(format: str) -> options.Decorator:
@@ -110,3 +113,31 @@ def _opened(session: Session, depth_model: str) -> Library:
 
 
 stereo = CliGroup("stereo", "Make a 3D version of a video, or preview it in seconds.", [preview_frames, make])
+
+
+@command("rates", "rushes rates", "rushes rates --markdown >> history.md", "rushes rates --json | jq .metrics")
+@click.option("--markdown", is_flag=True, help="Print the history as a Markdown table.")
+def rates(session: Session, markdown: bool) -> None:
+    """Show how long 3D conversion took on this kind of machine, day by day.
+
+    The times of a segment include all its work. Use eta_seconds_per_mb for estimates by file size (ETA_SECONDS_PER_MB).
+    --json adds the metrics SegmentConversionDurationSeconds and ConversionSecondsPerMb by the size of segments.
+    """
+    found = options.open_library(session).estimates.conversions()
+    session.document(found)
+    rows = [[str(value) for value in asdict(day).values()] for day in found.history]
+    if markdown:
+        for row in [list(_RATES), ["---"] * len(_RATES), *rows]:
+            session.line(f"| {' | '.join(row)} |")
+    else:
+        session.table([Column(name, right=name.endswith(("sec", "mb"))) for name in _RATES], rows)
+    session.remark((_compared(found), DONE))
+
+
+def _compared(found: ConversionReport) -> str:
+    if not found.history:
+        return "no 3D videos yet. Start with: rushes stereo make PATH"
+    if found.change is None:
+        return "one day so far: nothing to compare it with"
+    percent, word = round(100 * abs(found.change - 1)), "more" if found.change > 1 else "less"
+    return f"the latest day took {percent} % {word} per MB than the median of earlier ones"

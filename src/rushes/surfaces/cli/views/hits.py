@@ -22,13 +22,15 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 def report_no_hits(session: Session, library: Library, query: str, video: str) -> None:
     """Print why there may be no hit, and what to try next."""
     session.remark("no hits")
-    videos = library.videos.page()[0]
+    videos, known = library.videos.page()[0], library.summary()
+    if not videos:
+        session.remark(describe_library(known))
+        return
     similar = library.similar_query(query, video)
     if similar:
         session.remark(f"did you mean: rushes search {shlex.quote(similar)}")
-    elif videos:
+    else:
         session.remark((_others(library, query, video) or _try(query, video), DONE))
-    known = library.summary()
     session.remark((f"searched {plural(known.videos, 'video')} ({duration(known.duration_us / 1e6)})", DONE))
     unfinished = [v for v in videos if v.state not in FINAL]
     if unfinished:

@@ -1,18 +1,16 @@
-"""This machine and this home: doctor, config, models, audit."""
+"""This machine and this home: doctor, config, models."""
 
 from collections.abc import Sequence
-from itertools import islice
 
 import click
 
 from rushes.library import ModelStatus
-from rushes.library.access.audit import Audit
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.options import number_option, open_library, text_option
+from rushes.surfaces.cli.options import open_library, text_option
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.model_download import DownloadView
-from rushes.surfaces.words import date_time, parse_ago, size
+from rushes.surfaces.words import setting_value, size
 
 
 @command("doctor", "rushes doctor", "rushes doctor --fix", "rushes doctor --json | jq 'select(.ok == false)'")
@@ -42,29 +40,13 @@ def config_show(session: Session) -> None:
     settings = {name: {"value": value, "origin": origin} for name, value, origin in rows}
     session.document({"home": library.folder, "settings": settings})
     columns = [Column("setting"), Column("value", wide=True), Column("from")]
-    session.table(columns, [[n, str(v), (origin, DONE) if origin == "default" else origin] for n, v, origin in rows])
+    session.table(
+        columns, [[n, setting_value(v), (origin, DONE) if origin == "default" else origin] for n, v, origin in rows]
+    )
     session.remark((f"home {library.folder}", DONE))
 
 
 config = CliGroup("config", help="Show the settings in effect.", commands=[config_show])
-
-
-@command("audit", "rushes audit", "rushes audit --since 7d", "rushes audit --since 2026-01-31 --json")
-@text_option("--since", "WHEN", "A date, or how long ago: 30m, 24h, 7d.", default="30d")
-@number_option("--limit", "Print at most N entries.", 1, 1_000_000, 1000)
-def audit(session: Session, since: str, limit: int) -> None:
-    """Show who did what, when and from where, newest first.
-
-    Logins and failed ones, deletions, changes to jobs, workers and accounts, and downloads of originals; over HTTP and
-    in the terminal. Entries are kept for `audit_days`. In the browser: /audit, for admins.
-    """
-    found = list(islice(Audit(open_library(session).home).since(parse_ago(since)), limit))
-    session.rows("audit", found)
-    columns = [Column("when"), Column("who"), Column("from"), Column("action"), Column("what", wide=True)]
-    local = session.out.terminal
-    session.table(columns, [[date_time(e.at, local=local), e.who, e.address, e.action, e.target] for e in found])
-    if not found:
-        session.remark("no entries in that time")
 
 
 @command("ls", "rushes models ls", "rushes models ls --json")
@@ -73,16 +55,9 @@ def ls(session: Session) -> None:
     library = open_library(session, create=True)
     kept, where = library.models.ls(), library.where_models_run()
     session.rows("model", [{**_doc(k), "runs": where.get(k.model.capability, "local")} for k in kept])
-    columns = [
-        Column("model"),
-        Column("for"),
-        Column("size", right=True),
-        Column("licence"),
-        Column(""),
-        Column("runs"),
-    ]
-    rows = [[*_row(k), where.get(k.model.capability, "local"), (k.model.about, DONE)] for k in kept]
-    session.table([*columns, Column("about", wide=True)], rows)
+    columns = [Column("model"), Column("for"), Column("size", right=True), Column(""), Column("runs")]
+    rows = [[*_row(k), where.get(k.model.capability, "local"), (k.model.about, DONE), k.model.licence] for k in kept]
+    session.table([*columns, Column("about"), Column("licence")], rows)
     if not all(k.present for k in kept):
         session.remark(("download the missing ones with: rushes models pull", DONE))
 
@@ -140,7 +115,7 @@ def benchmark(session: Session, names: Sequence[str], device: str) -> None:
 
 def _row(kept: ModelStatus) -> list[Part]:
     m, here = kept.model, ("present", DONE) if kept.present else "missing"
-    return [m.id, m.capability, size(m.size), m.licence, here]
+    return [m.id, m.capability, size(m.size), here]
 
 
 def _doc(kept: ModelStatus) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""Tokens of workers that have no other credentials, and the key that signs what they hold."""
+"""Access of workers and people: tokens, the key that signs task tokens, the audit log."""
+
+from itertools import islice
 
 import click
 
@@ -6,10 +8,10 @@ from rushes.library.access.audit import Audit
 from rushes.library.access.task_tokens import TokenKeys
 from rushes.library.access.worker_tokens import WorkerTokens
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.options import number_option, open_library, text_option
 from rushes.surfaces.cli.screen import Column
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.words import date_time
+from rushes.surfaces.words import date_time, parse_ago
 
 
 @command("worker", "rushes tokens worker render-1")
@@ -67,3 +69,21 @@ def rotate(session: Session) -> None:
 tokens = CliGroup(
     "tokens", "Create and revoke worker tokens; rotate the key that signs task tokens.", [worker, ls, revoke, rotate]
 )
+
+
+@command("audit", "rushes audit", "rushes audit --since 7d", "rushes audit --since 2026-01-31 --json")
+@text_option("--since", "WHEN", "A date, or how long ago: 30m, 24h, 7d.", default="30d")
+@number_option("--limit", "Print at most N entries.", 1, 1_000_000, 1000)
+def audit(session: Session, since: str, limit: int) -> None:
+    """Show who did what, when and from where, newest first.
+
+    Logins and failed ones, deletions, changes to jobs, workers and accounts, and downloads of originals; over HTTP and
+    in the terminal. Entries are kept for `audit_days`. In the browser: /audit, for admins.
+    """
+    found = list(islice(Audit(open_library(session).home).since(parse_ago(since)), limit))
+    session.rows("audit", found)
+    columns = [Column("when"), Column("who"), Column("from"), Column("action"), Column("what", wide=True)]
+    local = session.out.terminal
+    session.table(columns, [[date_time(e.at, local=local), e.who, e.address, e.action, e.target] for e in found])
+    if not found:
+        session.remark("no entries in that time")

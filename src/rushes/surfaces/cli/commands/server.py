@@ -1,4 +1,4 @@
-"""Processes that run until they are stopped: worker, serve, up."""
+"""Servers: serve (pages, API, gRPC), ml (the inference service), mcp (agents), up (a fleet on this machine)."""
 
 import secrets
 import shlex
@@ -7,151 +7,27 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import click
 
-from rushes.domain.errors import Interrupted, NotAllowed, Refused, RushesError, StoreAway, Terminated
+from rushes.domain.errors import NotAllowed, Refused
 from rushes.files import local_path
 from rushes.library import Library, needed
 from rushes.library.local_fleet import GRACE_SECONDS, Ended, Fleet, Part
 from rushes.library.work.processes import WorkerProcesses
-from rushes.library.work.workers import HomeWorker, OnFetch, wait_for_store
-from rushes.settings import REMOTE, load
+from rushes.settings import load
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
+from rushes.surfaces.cli.commands.worker import host_port, show_store_wait
+from rushes.surfaces.cli.options import number_option, open_library
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.model_download import DownloadView
-from rushes.surfaces.cli.views.worker_view import WorkerView, task_summary
 from rushes.surfaces.words import plural
 from rushes.telemetry import log_to
 
-SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
-
-
-_GRACE_HELP = "How long running chunks may take to finish after a stop signal."
-
-
-@command(
-    "worker",
-    "rushes worker",
-    "rushes worker --until-idle --slots 2",
-    "rushes worker --lanes cpu,gpu --json",
-    "rushes worker s3://bucket/films",
-    "RUSHES_WORKER_TOKEN=... rushes worker --server grpcs://rushes.example:50051",
-)
-@click.argument("bucket", required=False, default="", metavar="[BUCKET]")
-@click.option("--server", default="", metavar="ADDRESS", help="Work for this server; needs no other credentials.")
-@slots_option
-@click.option(
-    "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
-)
-@click.option("--drain-grace", type=click.IntRange(0), metavar="SECONDS", help=_GRACE_HELP)
-@number_option("--metrics", "Port that serves health and metrics of this worker over HTTP.", 0, 65535)
-@click.option(
-    "--metrics-host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address for --metrics."
-)
-@click.option("--until-idle", is_flag=True, help="Stop when no work is left; exit 3 if some tasks failed.")
-def worker(
-    session: Session,
-    bucket: str,
-    server: str,
-    slots: int | None,
-    lanes: Sequence[str],
-    drain_grace: int | None,
-    metrics: int | None,
-    metrics_host: str,
-    until_idle: bool,
-) -> int:
-    """Process the jobs that were added, until stopped.
-
-    BUCKET (s3://bucket/prefix) is a home in a bucket: the worker takes its jobs, and adds every new video below it. Any
-    number of machines may share it, and no server is needed.
-
-    With --server, ADDRESS is the address of `rushes serve --grpc PORT` on another machine: grpcs://host:port, or
-    grpc:// without TLS; several are comma separated. The worker needs only a worker token (RUSHES_WORKER_TOKEN, created
-    there with rushes tokens worker NAME). It can read the files of its own tasks, and no others.
-
-    On SIGTERM or Ctrl-C, running chunks may finish within the grace period and the rest is given back, so that another
-    worker continues at once; the second signal stops immediately. Any number of workers may share a home.
-    """
-    over: Overrides = {
-        "--slots": ("slots", slots),
-        "--lanes": ("lanes", ",".join(names(lanes)) or None),
-        "--drain-grace": ("drain_seconds", drain_grace),
-        "--server": ("store", server or None),
-    }
-    library = _library_of(session, bucket, server, over)
-    worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
-    name_of = str if server else lambda job: library.jobs.get(job).name  # a server's jobs are not for it to see
-    view = WorkerView(session, name_of, lambda: worker.shell.state)
-    worker.show(view.on_input)
-    _begin(session, server or library.folder, worker)
-    if metrics is not None:
-        port = session.closing.enter_context(worker.serving_metrics(metrics_host, metrics))
-        session.message("metrics", url=f"http://{_shown(metrics_host)}:{port}/metrics")
-    view.start()
-    try:
-        code = worker.run(view.on_stop)
-    finally:
-        view.close()
-    code = code or (SOME_FAILED if until_idle and view.count["dead"] else 0)
-    _end(session, view, code)
-    return code
-
-
-def _library_of(session: Session, bucket: str, server: str, over: Overrides) -> Library:
-    """The home that a worker works for, as soon as its store answers."""
-    if bucket and server:
-        raise Refused("a worker works for a bucket or for a server", "Leave out BUCKET or --server.")
-    if server and not server.startswith(REMOTE):
-        raise Refused(f"{server!r} is not the address of a server", "Write it as grpcs://host:port.")
-    session.home = bucket or session.home or server
-    library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
-    _wait_for_store(session, library)
-    if bucket:
-        session.closing.enter_context(library.watching(bucket))
-    return library
-
-
-def _wait_for_store(session: Session, library: Library) -> None:
-    """Raises StoreAway: it did not answer in time."""
-
-    def on_wait(error: StoreAway, seconds: float) -> None:
-        session.message("waiting", reason=str(error), seconds=seconds)
-        session.remark(f"waiting for the store, at most {seconds:.0f} s", (f"  {error}", DONE))
-
-    wait_for_store(library.home, on_wait)
-
-
-def _fetch_teller(session: Session) -> OnFetch:
-    def on_fetch(models: Sequence[str], error: RushesError | None) -> None:
-        if error:
-            session.remark(f"tasks that need models wait: {error}", (f"  {error.advice}", DONE))
-        else:
-            session.remark(f"fetching {', '.join(models)}", ("  tasks that need them wait", DONE))
-
-    return on_fetch
-
-
-def _begin(session: Session, home: Path | str, worker: HomeWorker) -> None:
-    limits = worker.shell.state.limits
-    fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
-    session.message("worker", worker=worker.shell.me.id, home=home, **fields)
-    takes = f"{plural(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
-    place = session.home if "://" in str(session.home) else home  # a bucket or a server, not this machine's copies
-    session.remark(f"working for {place}", (f"  {takes}", DONE))
-
-
-def _end(session: Session, view: WorkerView, code: int) -> None:
-    counted = {"tasks": dict(view.count), "seconds_elapsed": round(view.seconds, 2)}
-    session.message("summary", **counted, code=code, resumable=code in STOPPED)
-    end = "stopped; unfinished tasks were given back" if code in STOPPED else "no work is left"
-    session.remark(task_summary(view), (f"; {end}", DONE))
-    if view.count["dead"]:
-        session.remark(("next: rushes failed ls", DONE))
+LOOK_SECONDS = 0.5
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the terminal was closed
 
 
 @command("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup --insecure")
@@ -184,18 +60,17 @@ def serve(
         from rushes.surfaces.server.app import create  # noqa: PLC0415 - the extra may not be installed
         from rushes.surfaces.server.process import Server, signals  # noqa: PLC0415
     library = open_library(session, create=True, logs_to_stderr=session.json)
-    _wait_for_store(session, library)
+    show_store_wait(session, library)
     code = secrets.token_urlsafe(12) if setup else ""
     app = create(library, host, code, insecure=insecure)
-    port = port or _free_port(host)
-    _check_port(host, port)
+    port = _checked_port(host, port)
     is_open = app.state.access.open
     rpc = _serve_grpc(library, (host, grpc), is_open=is_open, insecure=insecure) if grpc is not None else None
     beside = WorkerProcesses(library.folder, workers, slots)
     server = Server(app, host, port)
-    _report_address(session, f"http://{_shown(host)}:{port}", code, is_open=is_open)
+    _report_address(session, f"http://{host_port(host, port)}", code, is_open=is_open)
     if rpc:
-        _report_grpc(session, library, f"{_shown(host)}:{rpc.port}")
+        _report_grpc(session, library, host_port(host, rpc.port))
     try:
         server.run()
     finally:
@@ -220,7 +95,7 @@ def _serve_grpc(library: Library, address: tuple[str, int], *, is_open: bool, in
     if not (s.grpc_cert or s.proxy or insecure or is_loopback(host)):
         hint = "Set grpc_cert and grpc_key, put a proxy with TLS in front (proxy), or use --insecure."
         raise NotAllowed(f"{host} is reachable from other machines, and gRPC has no TLS", hint)
-    server = RpcServer(library, f"{_shown(host)}:{port}")
+    server = RpcServer(library, host_port(host, port))
     server.start()
     return server
 
@@ -257,13 +132,12 @@ def ml(session: Session, host: str, port: int, insecure: bool) -> int:
         raise NotAllowed(
             f"anyone who can reach {host} could use the service", "Set RUSHES_INFERENCE_TOKEN, or use --insecure."
         )
-    port = port or _free_port(host)
-    _check_port(host, port)
+    port = _checked_port(host, port)
     service = InferenceService(settings)
     session.remark((f"loading models on {service.device_name}", NOW))
     with closing(DownloadView(session)) as fetched:
         service.start(fetched.look)
-    app, url = create(service, settings, host), f"http://{_shown(host)}:{port}"
+    app, url = create(service, settings, host), f"http://{host_port(host, port)}"
     server, app.state.stereo.url = Server(app, host, port), url
     session.message("serving", url=url, device=service.device_name, models=list(service.loaded()))
     session.line(url)
@@ -283,28 +157,36 @@ def _report_address(session: Session, url: str, code: str, *, is_open: bool) -> 
         session.remark(("create the first account here: ", DONE), setup)
 
 
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _checked_port(host: str, port: int) -> int:
+    """The port, or a free one for 0.
 
-
-def _free_port(host: str) -> int:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
-        s.bind((host, 0))
-        return int(s.getsockname()[1])
-
-
-def _check_port(host: str, port: int) -> None:
-    """Raises Refused: the port is in use, or may not be used."""
+    Raises:
+        Refused: the port is in use, or may not be used.
+    """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             s.bind((host, port))
         except OSError as e:
             raise Refused(f"cannot listen on {host}:{port}: {e.strerror}", "Choose another port with --port.") from e
+        return int(s.getsockname()[1])
 
 
-LOOK_SECONDS = 0.5
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the terminal was closed
+@command("mcp", "rushes mcp", "rushes mcp --pages https://films.example.org")
+@click.option("--pages", metavar="URL", help="Address of rushes serve for links. Default: http://127.0.0.1:8000.")
+def mcp(session: Session, pages: str | None) -> int:
+    """Let agents search and read the library over the Model Context Protocol.
+
+    The agent starts this command and talks to it over stdin and stdout; `rushes serve` offers the same tools at /mcp.
+    Agents may read, add videos below `sources` (default: this home and your media folders) and request clips; deleting
+    needs mcp_scopes = "add,delete". Workers do the processing: rushes worker.
+    Requires: pip install 'rushes[mcp]'
+    """
+    with needed("mcp"):
+        from rushes.surfaces.mcp.server import create  # noqa: PLC0415 - the extra may not be installed
+        from rushes.surfaces.mcp.visit import LOCAL_PAGES  # noqa: PLC0415
+    create(open_library(session, create=True), pages or LOCAL_PAGES).run()
+    return 0
 
 
 @command("up", "rushes up", "rushes up ~/fleet --workers 4 --slots 1")
