@@ -50,6 +50,13 @@ def film_bucket(request: pytest.FixtureRequest) -> ConditionalBucket:
     return ConditionalBucket.at(replace(location, prefix=f"films{next(fresh)}"))
 
 
+@pytest.fixture(params=["ministack", "seaweed"])
+def s3_server(request: pytest.FixtureRequest) -> BucketLocation:
+    """Where faults are put on the way to it."""
+    location: BucketLocation = request.getfixturevalue(f"{request.param}_s3")
+    return location
+
+
 @pytest.fixture
 def machine(film_bucket: ConditionalBucket, tmp_path: Path) -> Iterator[Machines]:
     made: list[Machine] = []

@@ -194,14 +194,14 @@ FAULTS = {"lost": lost, "busy": slow_down, "conflict": conflict}
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_on_the_way_of_a_write_loses_nothing(ministack_s3: BucketLocation, tmp_path: Path, name: str) -> None:
-    with way_to(ministack_s3.endpoint) as (way, url):
-        place = replace(ministack_s3, endpoint=url, prefix=f"films{next(fresh)}")
+def test_a_fault_on_the_way_of_a_write_loses_nothing(s3_server: BucketLocation, tmp_path: Path, name: str) -> None:
+    with way_to(s3_server.endpoint) as (way, url):
+        place = replace(s3_server, endpoint=url, prefix=f"films{next(fresh)}")
         a = Machine(ConditionalBucket.at(place), tmp_path / "a", "a")
         way.spoil("PUT", "lock.json", FAULTS[name])
         way.spoil("PUT", "ckpt.sqlite", FAULTS[name], 2)
         a.ledger.submit(FILM, first_of(FILM))
-        b = Machine(ConditionalBucket.at(replace(place, endpoint=ministack_s3.endpoint)), tmp_path / "b", "b")
+        b = Machine(ConditionalBucket.at(replace(place, endpoint=s3_server.endpoint)), tmp_path / "b", "b")
         assert b.ledger.job(FILM.id).id == FILM.id
         assert b.takes_over()
         b.ledger.close()
@@ -247,6 +247,23 @@ def test_a_worker_fetches_no_film_but_its_own(machine: Machines, monkeypatch: py
     assert at_work.renew(b.me, {lease.task: lease.fence}, {}).leases == {lease.task: "keep"}
     assert at_work.complete("b", [done(lease)]).verdicts == (Verdict.OK,)
     assert len([key for key in fetched if key.endswith(".sqlite")]) == 1
+
+
+def test_who_takes_in_a_film_fetches_no_other(machine: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it is there already: a machine that starts sees every film of its prefix."""
+    a, b = machine("a"), machine("b")
+    for new in (OTHER, new_job("third"), FILM):
+        a.ledger.submit(new, first_of(new))
+    fetched, real = [], ConditionalBucket.get
+
+    def get(self: ConditionalBucket, key: str, *, body: bool = True) -> StoredObject | None:
+        fetched.append(key) if body and key.endswith(".sqlite") else None
+        return real(self, key, body=body)
+
+    monkeypatch.setattr(ConditionalBucket, "get", get)
+    assert b.ledger.submit(new_job("fourth"), first_of(new_job("fourth"))).created
+    assert not b.ledger.submit(FILM, first_of(FILM)).created
+    assert fetched == [database_key("film.mp4")]
 
 
 def test_nobody_asks_again_and_again_about_a_lock_that_is_renewed(

@@ -223,9 +223,9 @@ def test_two_who_see_it_expire_do_not_both_take_it(machine: Machines) -> None:
     assert not c.lock.acquire(0)
 
 
-def test_a_write_whose_answer_was_lost_is_known_as_our_own(ministack_s3: BucketLocation) -> None:
-    with way_to(ministack_s3.endpoint) as (way, url):
-        place = replace(ministack_s3, endpoint=url, prefix=f"lock{next(_fresh)}")
+def test_a_write_whose_answer_was_lost_is_known_as_our_own(s3_server: BucketLocation) -> None:
+    with way_to(s3_server.endpoint) as (way, url):
+        place = replace(s3_server, endpoint=url, prefix=f"lock{next(_fresh)}")
         a = Machine(ConditionalBucket.at(place), "a")
         way.spoil("PUT", "lock.json", lost)
         assert a.lock.acquire(0)
@@ -236,9 +236,9 @@ def test_a_write_whose_answer_was_lost_is_known_as_our_own(ministack_s3: BucketL
         assert a.lock.held
 
 
-def test_a_bucket_that_is_away_does_not_take_the_lock_from_us(ministack_s3: BucketLocation) -> None:
-    with way_to(ministack_s3.endpoint) as (way, url):
-        place = replace(ministack_s3, endpoint=url, prefix=f"lock{next(_fresh)}", patience=0.3)
+def test_a_bucket_that_is_away_does_not_take_the_lock_from_us(s3_server: BucketLocation) -> None:
+    with way_to(s3_server.endpoint) as (way, url):
+        place = replace(s3_server, endpoint=url, prefix=f"lock{next(_fresh)}", patience=0.3)
         a = Machine(ConditionalBucket.at(place), "a")
         assert a.lock.acquire(0)
         way.spoil("PUT", "lock.json", slow_down, 50)

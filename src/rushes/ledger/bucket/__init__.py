@@ -127,12 +127,12 @@ class BucketLedger:
     # Taking in
     @_guarded
     def submit(self, new: NewJob, first: Draft) -> Submitted:
+        name = self._directory.names[new.id] = self._film_of(new)  # the only one that may have it: no other is fetched
+        self._do_requests(name)
         try:
-            self._do_requests(self._directory.find(new.id))
             return Submitted(self.job(new.id), created=False)
         except NotFound:
-            name = self._directory.names[new.id] = self._film_of(new)
-        return self._steer(name, lambda film: film.ledger.submit(new, first))
+            return self._steer(name, lambda film: film.ledger.submit(new, first))
 
     @_guarded
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
@@ -361,7 +361,8 @@ class BucketLedger:
 
     def _do_requests(self, name: str) -> None:
         """Do what a holder that died was asked, before a newer command follows: to take a film is to do so."""
-        if name in self._copies.asked and not self.films.held(name) and (film := self._try(name)):
+        asked = name in self._copies.names() and name in self._copies.asked
+        if asked and not self.films.held(name) and (film := self._try(name)):
             self.films.release(film)
 
     def _release_idle(self) -> None:
