@@ -16,6 +16,7 @@ from rushes.telemetry import log
 
 METADATA = "http://169.254.169.254"
 POLL_SECONDS = 5.0
+FIRST_LOOK_SECONDS = 3.0  # that a worker waits at its start for an answer
 NOTICE_SECONDS = 120.0  # what EC2 promises, if the notice does not say when
 RESERVE_SECONDS = 60.0  # of them, to hand back what is not finished, store everything and leave
 AUTO, AWS, NO = "auto", "aws", ("", "off")
@@ -62,23 +63,26 @@ def signals(on_signal: Callable[[int], None]) -> Iterator[None]:
 def notices(base: str, on_notice: Callable[[str, float], None], every: float = POLL_SECONDS) -> Iterator[None]:
     """Watch for a Spot notice meanwhile: its reason, and the seconds that work may still take.
 
+    One that is there already is heard first: a worker that systemd starts again takes nothing more.
     `base`: "auto" = on an EC2 instance (which is known without asking anybody), "off", "aws", or a URL.
     """
     if base in NO or (base == AUTO and not is_ec2()):
         yield
         return
-    over = threading.Event()
+    over, looked = threading.Event(), threading.Event()
     watch = SpotNotice(METADATA if base in (AUTO, AWS) else base)
 
     def look() -> None:
         while not over.is_set():
             if notice := watch.look():
                 on_notice(notice.reason, max(0.0, notice.seconds - RESERVE_SECONDS))
-                return
+                over.set()
+            looked.set()
             over.wait(every)
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
+    looked.wait(FIRST_LOOK_SECONDS)
     try:
         yield
     finally:

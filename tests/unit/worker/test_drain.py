@@ -11,7 +11,16 @@ from types import SimpleNamespace
 import pytest
 
 from rushes.worker import drain
-from rushes.worker.drain import NOTICE_SECONDS, RESERVE_SECONDS, Notice, SpotNotice, is_ec2, notices, signals
+from rushes.worker.drain import (
+    FIRST_LOOK_SECONDS,
+    NOTICE_SECONDS,
+    RESERVE_SECONDS,
+    Notice,
+    SpotNotice,
+    is_ec2,
+    notices,
+    signals,
+)
 from tests.metadata_kit import NOTICE, Metadata, metadata_service
 
 
@@ -85,6 +94,13 @@ def test_whoever_watches_is_told_once_and_with_less_time_than_ec2_promises(metad
     assert told == [("Spot notice: terminate at 2026-11-16T03:00:00Z", NOTICE_SECONDS - RESERVE_SECONDS)]
 
 
+def test_a_notice_that_is_there_at_the_start_is_heard_before_anything_is_claimed(metadata: Metadata) -> None:
+    metadata.notice = NOTICE
+    told: list[str] = []
+    with notices(metadata.url, lambda why, _within: told.append(why)):
+        assert len(told) == 1
+
+
 @pytest.mark.parametrize(
     ("vendor", "firmware", "on_ec2"),
     [("Amazon EC2\n", "1.0\n", True), ("Xen\n", "4.11.amazon\n", True), ("QEMU\n", "1.16\n", False)],
@@ -138,8 +154,9 @@ def test_between_two_looks_there_is_a_pause(monkeypatch: pytest.MonkeyPatch) -> 
 
     class Recorded(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
-            waits.append(timeout)
-            waited.set()
+            if timeout != FIRST_LOOK_SECONDS:
+                waits.append(timeout)
+                waited.set()
             return super().wait(timeout)
 
     monkeypatch.setattr(drain, "threading", SimpleNamespace(Event=Recorded, Thread=threading.Thread))
