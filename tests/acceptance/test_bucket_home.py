@@ -22,8 +22,10 @@ from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.library import JobRequest, Library
+from rushes.library.watching.event_listener import EventListener
 from rushes.model_settings import models_folder
 from rushes.settings import Settings
+from rushes.sources.port import StorageEvent
 from tests.acceptance.conftest import draw, wait_for
 from tests.google_storage import google_storage
 from tests.metadata_kit import metadata_service
@@ -213,6 +215,10 @@ def test_a_home_in_a_bucket_of_google_is_the_same(
             assert (video.name, video.path) == ("film.mp4", f"{place.url}/videos/film.mp4")
             assert library.maintenance.verify().damages == ()
             assert library.run([f"{place.url}/videos/film.mp4"], wanted).exit_code == 0
+            library.paths.add(f"{place.url}/later")
+            connect(place).put("later/another.mp4", b"film")
+            EventListener(library.home).deal([StorageEvent("films", "archive/later/another.mp4")])
+            assert "another.mp4" in [job.name for job in library.jobs.page().rows]
         keys = [key.removeprefix("archive/") for key in server.objects]
     assert set(_blobs(key for key in keys if key.startswith("blobs/"))) == reference
     assert "checkpoints/archive/videos/film.mp4/ckpt.sqlite" in keys

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rushes.domain.errors import RushesError, TryAgain
+from rushes.domain.video import BUCKETS
 from rushes.home import Home
 from rushes.jobs.intake import take_in
 from rushes.library.watching.watched_places import watched_places
@@ -151,7 +152,7 @@ class EventListener:
 
     def _take_in(self, event: StorageEvent) -> None:
         for place, wanted in watched_places(self._home):
-            found = list(self._home.source(place).at(event.bucket, event.key)) if place.startswith("s3://") else []
+            found = list(self._home.source(place).at(event.bucket, event.key)) if place.startswith(BUCKETS) else []
             for added in take_in(self._home, found, wanted):
                 if isinstance(added.error, TryAgain):
                     raise added.error

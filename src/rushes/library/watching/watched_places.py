@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 from rushes.domain.keys import JSON, short
+from rushes.domain.video import BUCKETS
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest
 from rushes.library.watching.paths import PATH
@@ -19,7 +20,7 @@ _TUPLES = ("only", "skip")
 def announce_places(home: Home, places: Iterable[str], wanted: JobRequest, seconds: float) -> None:
     """Say that these places are watched for so many seconds more."""
     for place in places:
-        if place.startswith("s3://"):
+        if place.startswith(BUCKETS):
             doc = {"place": place, "wanted": asdict(wanted), "until": time.time() + seconds}
             home.records.put(WATCHED, home.owner, short(place), doc)
 
