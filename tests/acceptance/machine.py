@@ -4,12 +4,14 @@ Commands of a guide run literally, with the places and addresses that they name 
 """
 
 import configparser
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -29,7 +32,7 @@ SHIMS = {"useradd": NOTHING, "chown": NOTHING, "runuser": AS_USER}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
-    """(language, text) of the blocks of a guide that are marked `run`, in order."""
+    """(language, text) of the blocks of a guide (or `../runbooks/...`) that are marked `run`, in order."""
     return FENCE.findall((ROOT / "docs" / "guides" / page).read_text("utf-8"))
 
 
@@ -48,7 +51,7 @@ class Machine:
             (self.folder / "etc" / place).mkdir(parents=True)
         for name, text in SHIMS.items():
             self._program(name, f"#!/bin/sh\n{text}\n")
-        for name in ("systemctl", "nginx", "aws"):
+        for name in ("systemctl", "nginx", "aws", "sqlite3"):
             self._program(name, f'#!/bin/sh\nexec {sys.executable} -m tests.acceptance.machine {name} "$@"\n')
         path = f"{self._bin}:{Path(sys.executable).parent}:/usr/bin:/bin:/usr/sbin:/sbin"
         here, names = str(self.folder), json.dumps(self._all_names)
@@ -124,8 +127,9 @@ def _units() -> Path:
 
 def _start(name: str) -> subprocess.Popen[bytes]:
     names = json.loads(os.environ["MACHINE_NAMES"])
-    unit = configparser.ConfigParser(interpolation=None)
-    unit.read_string(translated((_units() / name).read_text(), names))
+    unit = configparser.ConfigParser(interpolation=None, strict=False)  # what a drop-in says again counts
+    for file in (_units() / name, *sorted((_units() / f"{name}.d").glob("*.conf"))):
+        unit.read_string(translated(file.read_text(), names))
     service = unit["Service"]
     secrets = Path(service["EnvironmentFile"])
     assert stat.S_IMODE(secrets.stat().st_mode) == 0o600, "others can read the secrets"
@@ -161,11 +165,15 @@ def nginx(words: list[str]) -> None:
 
 
 def aws(words: list[str]) -> None:
-    """`aws SERVICE OPERATION --name value ...` with JSON values, for the emulator."""
+    """`aws SERVICE OPERATION --name value ... [FILE]` with JSON values, for the emulator; `aws s3 sync`."""
     import boto3  # type: ignore[import-untyped]  # noqa: PLC0415 - only where a guide needs it
 
     service, operation, *options = words
     client = boto3.client(service.replace("s3api", "s3"), endpoint_url=os.environ["MACHINE_AWS"])
+    if (service, operation) == ("s3", "sync"):
+        _sync(client, *options)
+        return
+    file = options.pop() if operation == "get-object" else ""
     request: dict[str, object] = {}
     while options:
         name = "".join(part.capitalize() for part in options.pop(0).removeprefix("--").split("-"))
@@ -177,7 +185,27 @@ def aws(words: list[str]) -> None:
         return
     answer = getattr(client, operation.replace("-", "_"))(**request)
     answer.pop("ResponseMetadata", None)
+    if file:
+        Path(file).write_bytes(answer.pop("Body").read())
     print(json.dumps(answer, default=str))
+
+
+def _sync(client: Any, *addresses: str) -> None:
+    (here, below), (there, new) = (address.removeprefix("s3://").split("/", 1) for address in addresses)
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=here, Prefix=f"{below}/"):
+        for found in page.get("Contents", ()):
+            key = found["Key"]
+            named = new + key.removeprefix(below)
+            client.copy_object(Bucket=there, Key=named, CopySource={"Bucket": here, "Key": key})
+
+
+def sqlite(words: list[str]) -> None:
+    """`sqlite3 -readonly FILE STATEMENT`, which not every machine has."""
+    option, file, statement = words
+    assert option == "-readonly"
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
+        for row in db.execute(statement):
+            print("|".join("" if value is None else str(value) for value in row))
 
 
 def _value(text: str) -> object:
@@ -190,4 +218,4 @@ def _value(text: str) -> object:
 
 
 if __name__ == "__main__":
-    {"systemctl": systemctl, "nginx": nginx, "aws": aws}[sys.argv[1]](sys.argv[2:])
+    {"systemctl": systemctl, "nginx": nginx, "aws": aws, "sqlite3": sqlite}[sys.argv[1]](sys.argv[2:])

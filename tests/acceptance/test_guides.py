@@ -33,15 +33,15 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return draw(tmp_path_factory.mktemp("guide") / "film.mp4", 3).read_bytes()
 
 
-def buckets(place: BucketLocation, film: bytes) -> Any:
-    """A bucket for results, and one with a film."""
+def buckets(place: BucketLocation, film: bytes, *names: str, key: str = "2026/film.mp4") -> Any:
+    """Buckets that did not exist, with a film in the first."""
     s3 = boto3.client(
         "s3", endpoint_url=place.endpoint, aws_access_key_id=place.key, aws_secret_access_key=place.secret,
         region_name="us-east-1",
     )  # fmt: skip
-    for name in ("footage", "films"):
+    for name in names:
         s3.create_bucket(Bucket=name)
-    s3.put_object(Bucket="films", Key="2026/film.mp4", Body=film)
+    s3.put_object(Bucket=names[0], Key=key, Body=film)
     return s3
 
 
@@ -96,7 +96,7 @@ def test_the_commands_of_the_postgres_and_valkey_guides_make_a_fleet(
     tmp_path: Path, database: tuple[Running, Path], seaweed_s3: BucketLocation, film: bytes, valkey_server: Running
 ) -> None:
     server, folder = database
-    s3 = buckets(seaweed_s3, film)
+    s3 = buckets(seaweed_s3, film, "films", "footage")
     port, proxy = free_port(), free_port()
     names = {"db.example.org:5432": f"127.0.0.1:{server.port}", "http://s3.example.org:8333": seaweed_s3.endpoint}
     names |= {"the-key": seaweed_s3.key, "the-secret": seaweed_s3.secret}
@@ -162,6 +162,48 @@ def test_the_commands_of_the_aws_guide_make_a_fleet_and_restore_it(tmp_path: Pat
     finally:
         machine.stop()
         aws.stop()
+
+
+def test_the_commands_of_the_bucket_guide_and_its_runbook_do_what_they_say(
+    tmp_path: Path, seaweed_s3: BucketLocation, film: bytes
+) -> None:
+    s3 = buckets(seaweed_s3, film, "my-films", "new-films", key="archive/videos/meeting.mp4")
+    here = {"S3_ENDPOINT": seaweed_s3.endpoint, "S3_KEY": seaweed_s3.key, "S3_SECRET": seaweed_s3.secret}
+    lines = "".join(f"\nRUSHES_{name}={value}" for name, value in here.items())
+    names = {"AWS_REGION=eu-central-1": f"AWS_REGION=eu-central-1{lines}"}
+    names |= {f" {name}": f" {tmp_path}/{name}" for name in ("ckpt.sqlite", "lock.json")}
+    env = {"RUSHES_MODELS": str(models_folder(load().settings)), "MACHINE_AWS": seaweed_s3.endpoint}
+    env |= {"AWS_DEFAULT_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": seaweed_s3.secret}
+    env |= {f"RUSHES_{name}": value for name, value in here.items()} | {"RUSHES_HOME": "s3://my-films/archive"}
+    machine = Machine(tmp_path / "machine", names, env | {"RUSHES_RECIPE": "subtitles"})
+    try:
+        for _, text in blocks("run-on-a-bucket.md"):
+            s3.put_object(Bucket="my-films", Key="archive/videos/second.mp4", Body=film + b"second")
+            machine.run(text)
+        listed = "rushes jobs ls --json"
+        wait_for(lambda: machine.run(listed).count('"state": "completed"') == 2, "the worker never did the film")
+    finally:
+        machine.stop()
+    (inspect, unlock, move) = (text for _, text in blocks("../runbooks/bucket.md"))
+    assert machine.run(inspect).splitlines()[-1] == "done||"
+    lock = "archive/checkpoints/archive/videos/meeting.mp4/lock.json"
+    s3.put_object(Bucket="my-films", Key=lock, Body=b'{"worker_id": "one that hangs"}')
+    assert "one that hangs" in machine.run(unlock)
+    assert lock not in keys(s3, "my-films")
+    made = [key for key in keys(s3, "my-films") if "/blobs/" in key]
+    assert "second.mp4" in machine.run(move)
+    assert [key for key in keys(s3, "new-films") if "/blobs/" in key] == made
+    for key in keys(s3, "my-films"):
+        s3.delete_object(Bucket="my-films", Key=key)
+    assert "no damage" in machine.run("rushes --home s3://new-films/archive verify")
+
+
+def keys(s3: Any, bucket: str) -> list[str]:
+    return [
+        found["Key"]
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        for found in page.get("Contents", ())
+    ]
 
 
 def aws_client(server: Running) -> dict[str, str]:
