@@ -1,4 +1,4 @@
-"""A home in a bucket against one on this disk: CPU and wall time, requests and bytes of each chunk, and a takeover.
+"""A home in a bucket against one on this disk: CPU and wall time, requests, bytes and cost of a chunk, and a takeover.
 
     python -m benchmarks.bucket_home [--rounds 3] [--seconds 300]
 
@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +34,7 @@ from rushes.servers import seaweed
 DELAY = 0.005
 CPU_BAR, WALL_BAR = 1.10, 1.15
 CHUNK = 30
+PRICES = {"PUT": 5e-6, "POST": 5e-6, "LIST": 5e-6, "GET": 4e-7, "HEAD": 4e-7}  # dollars, Amazon's list for the USA
 ONLY = ("--only", "shots", "--only", "playlist", "--slots", "1", "--no-beside", "--chunk", str(CHUNK))
 WANTED = ("--only", "shots", "--only", "playlist", "--chunk", "10")  # of the film that is taken over
 KINDS = {"ckpt.sqlite": "database", "lock.json": "lock", "records.sqlite": "records", "list-type=": "list",
@@ -142,13 +143,14 @@ def compare(place: BucketLocation, film: Path, seconds: int, folder: Path, round
     for where, (used, wall) in best.items():
         print(f"| {where} | {used:.1f} | {wall:.1f} |")
     ratios = (best["bucket"][0] / best["disk"][0], best["bucket"][1] / best["disk"][1])
-    figures(last, seconds // CHUNK)
+    figures(last, seconds)
     print(f"\nbucket / disk: CPU {ratios[0]:.2f} (bar {CPU_BAR}), wall {ratios[1]:.2f} (bar {WALL_BAR})")
     return ratios
 
 
-def figures(line: Line, chunks: int) -> None:
-    """Print the requests and bytes of a run."""
+def figures(line: Line, seconds: int) -> None:
+    """Print the requests and bytes of a run of a film so long, and what they cost."""
+    chunks = seconds // CHUNK
     print("\n| requests | PUT | GET, HEAD | LIST | DELETE | MB sent |\n|---|---|---|---|---|---|")
     for kind in sorted({kind for _, kind in line.requests}):
         of = {method: count for (method, name), count in line.requests.items() if name == kind}
@@ -163,6 +165,18 @@ def figures(line: Line, chunks: int) -> None:
         f"(database, lock, records, lists) {own / chunks:.1f} requests and "
         f"{sum(line.sent[kind] for kind in home) / chunks / 1e6:.2f} MB"
     )
+    cost, own_cost = (3600 / seconds * price(line, kinds) for kinds in ({*line.sent}, home))
+    print(f"an hour of film: {cost:.4f} dollars for requests, of which the home itself {own_cost:.4f}")
+
+
+def price(line: Line, kinds: Collection[str]) -> float:
+    """What the requests of some kinds cost, in dollars."""
+    named = (
+        (("LIST" if kind == "list" else method), count)
+        for (method, kind), count in line.requests.items()
+        if kind in kinds
+    )
+    return sum(count * PRICES.get(method, 0.0) for method, count in named)
 
 
 def takeover(place: BucketLocation, folder: Path) -> None:
