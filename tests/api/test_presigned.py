@@ -1,6 +1,7 @@
 """Films straight to the bucket: signed parts, a cut and a restart in between, wrong parts, giving up."""
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -17,11 +18,12 @@ from rushes.blobs.s3.multipart import S3Multipart
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
+from rushes.home_location import bucket_home
 from rushes.jobs.intake import JobRequest
 from rushes.uploads import direct, expiry
 from rushes.uploads.service import Uploads
 from tests.api.kit import Serving, serving
-from tests.api.test_uploads import begin, probe_state
+from tests.api.test_uploads import begin, probe_state, send
 
 PART = 5 << 20  # the least that a bucket takes, but for the last one
 HEAD = b"\0\0\0\x18ftypmp42"
@@ -110,6 +112,30 @@ def test_cut_in_the_middle_it_goes_on_where_it_was_even_after_a_restart(
         assert [put(p, large) for p in said["parts"]] == [200, 200]
         assert int(server.http.head(at).headers["upload-offset"]) == len(large)
         assert probe_state(server, job) is TaskState.READY
+
+
+def test_an_upload_to_a_home_in_a_bucket_goes_on_at_a_server_of_another_machine(
+    seaweed_s3: BucketLocation, large: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first server is gone with its disk; nothing but the bucket knows of the upload."""
+    place = f"{seaweed_s3.url}/{tmp_path.name}"
+    for name in ("endpoint", "key", "secret"):
+        monkeypatch.setenv(f"RUSHES_S3_{name.upper()}", getattr(seaweed_s3, name))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "first"))
+    with serving(bucket_home(place)) as server:
+        at, job = begin(server, large, direct="yes")
+        assert put(ask(server, at)["parts"][1], large) == 200
+    shutil.rmtree(tmp_path / "first")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "second"))
+    with serving(bucket_home(place)) as server:
+        said = ask(server, at)
+        assert [put(p, large) for p in said["parts"]] == [200, 200]
+        assert ask(server, at)["upload"]["state"] == "arrived"
+        assert probe_state(server, job) is TaskState.READY
+        at, job = begin(server, large)  # through the server
+        assert send(server, at, 0, large).status_code == 204
+        assert probe_state(server, job) is TaskState.READY
+        assert len(server.get("/api/v1/jobs")["items"]) == 2
 
 
 def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(

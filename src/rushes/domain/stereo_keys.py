@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rushes.domain.keys import is_id
 
+CHECKED = ".checked"  # ends what a job needs whose file is looked at before it is said to be there; nothing lies there
 _UPLOAD = re.compile(r"input/([^/]+)/source(\.[a-z0-9]+)?\Z", re.ASCII)
 _SEGMENT = re.compile(r"segments/([^/]+)/(\d{5,7})_(\d{5,7})_([a-z0-9]+(?:-[a-z0-9]+)*)\.mp4\Z", re.ASCII)
 _OUTPUT = re.compile(r"jobs/([^/]+)/segments/(0|[1-9]\d{0,6})\.mp4\Z", re.ASCII)

@@ -19,7 +19,7 @@ from rushes.blobs.port import Multipart
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import job_id
-from rushes.domain.stereo_keys import upload_key
+from rushes.domain.stereo_keys import CHECKED, upload_key
 from rushes.domain.text import clean_text
 from rushes.domain.video import Fingerprint
 from rushes.files import locked, make_private
@@ -79,7 +79,7 @@ class Uploads:
             id = _id_of(job.job)
         upload = Upload(id, label, size, job.job, job.key, place, now, sha256, caller=caller, put=put)
         if bucket and part:
-            upload = replace(upload, part=part, need=f"{job.key}.checked")
+            upload = replace(upload, part=part, need=f"{job.key}{CHECKED}")
         with locked(self.home.folder / "uploads.lock"):  # so that two that begin at once count each other
             self._check(size, caller, here=not (put or upload.part))
             self._keep(upload)  # first, so that `expire` finds what a kill leaves behind

@@ -9,6 +9,7 @@ from rushes.bucket.conditional import ConditionalBucket
 from rushes.bucket.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.job import NewJob
+from rushes.domain.stereo_keys import CHECKED
 from rushes.domain.text import clean_text
 from rushes.domain.video import BUCKETS
 from rushes.domain.worker import Incarnation
@@ -92,5 +93,5 @@ class FilmNames:
         return path.partition("://")[2].removeprefix(f"{self._home.bucket}/")
 
     def of_key(self, key: str) -> str:
-        """The film that is uploaded under a key of the home."""
-        return f"{self._home.prefix}/{key}".lstrip("/")
+        """The film that is uploaded under a key of the home, also if its job waits until it is looked at."""
+        return f"{self._home.prefix}/{key.removesuffix(CHECKED)}".lstrip("/")
