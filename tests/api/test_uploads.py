@@ -145,7 +145,7 @@ def test_what_is_no_footage_is_refused_while_it_comes(server: Serving, data: byt
 def test_other_bytes_than_promised_are_refused(server: Serving, film: Path) -> None:
     data = film.read_bytes()
     place, job = begin(server, data, sha256="0" * 64)
-    assert "promised" in send(server, place, 0, data).json()["detail"]
+    assert "announced" in send(server, place, 0, data).json()["detail"]
     assert server.http.get(f"/api/v1/jobs/{job}").status_code == 404, "no job is left of it"
 
 

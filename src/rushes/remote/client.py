@@ -19,6 +19,7 @@ CALL_SECONDS = 20.0  # shorter than a lease: a call that hangs must not lose it
 FILE_SECONDS = 600.0
 PATIENCE_SECONDS = 60.0  # for which a file is asked for again: a server that restarts loses no work in hand
 CHUNK_BYTES = 1 << 20
+MOST_TOKENS = 10_000  # of the newest leases; older ones have ended long ago
 LARGEST = 64 << 20  # bytes of a message; the spec of a join names all its inputs
 _SERVICE = pb.DESCRIPTOR.services_by_name["WorkerService"]
 HINT = "rushes-hint-bin"  # the trailer with what to do about an error, as UTF-8
@@ -91,11 +92,8 @@ class RemoteServer:
         """Remember the token of a lease; that of an earlier one may still be asked for."""
         with self._lock:
             self._tokens[task, fence] = token
-
-    def drop_token(self, task: str, fence: int) -> None:
-        """Forget it: nothing more is said about that lease."""
-        with self._lock:
-            self._tokens.pop((task, fence), None)
+            if len(self._tokens) > MOST_TOKENS:
+                del self._tokens[next(iter(self._tokens))]
 
     def token(self, task: str, fence: int) -> str:
         """The token of a lease that this process was given, "" if it was not."""

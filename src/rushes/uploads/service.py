@@ -68,11 +68,9 @@ class Uploads:
         bucket = self.home.multipart if direct and not (whole and size > LARGEST_PUT) else None
         put = bucket is not None and (whole or not size)
         part = part_size(size) if bucket and not put else None
-        ending = PurePosixPath(name).suffix.lower()
-        ending = ending if ending in VIDEO + AUDIO else ".bin"
+        label, ending = _label_of(name)
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self.folder / id / f"source{ending}"
-        label = clean_text(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
         job = self._expected(label, ending, Fingerprint(str(path), size, now), wanted)
         place = str(path.relative_to(self.folder))
         if put:
@@ -388,6 +386,13 @@ class Uploads:
     def _keep(self, upload: Upload, expected: int | None = None) -> None:
         doc = {name: getattr(upload, name) for name in upload.__slots__ if name not in ("offset", "version")}
         self.home.records.put(UPLOAD, self.home.owner, upload.id, doc, expected)
+
+
+def _label_of(name: str) -> tuple[str, str]:
+    """The name for people, and an ending that is that of footage or `.bin`."""
+    ending = PurePosixPath(name).suffix.lower()
+    ending = ending if ending in VIDEO + AUDIO else ".bin"
+    return clean_text(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}", ending
 
 
 def _id_of(job: str) -> str:

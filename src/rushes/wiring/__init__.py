@@ -6,8 +6,9 @@ from rushes import home_folder
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.redaction import has_raw_password
 from rushes.domain.video import BUCKETS
-from rushes.home import Home, Stores
+from rushes.home import Home
 from rushes.settings import NO_OPTIONS, REMOTE, Options, Settings, load
+from rushes.stores import Stores
 from rushes.wiring.incarnation import incarnation
 from rushes.wiring.setup import needed
 

@@ -1,15 +1,19 @@
-"""Settings become what answers the slots of a worker from elsewhere: services at once, asynchronous endpoints later."""
+"""Inference services and asynchronous endpoints of stages, as the settings name them; events of late answers."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rushes.bucket.location import parse_location
 from rushes.domain.errors import Refused
 from rushes.engines.http import InferenceServices, InferenceSession
 from rushes.engines.port import AsynchronousEngine
+from rushes.home import Home
+from rushes.jobs.answers import AnswerEvents
 from rushes.model_settings import HTTP, SAGEMAKER, inference_by_stage, inference_of
 from rushes.settings import Settings
 from rushes.wiring.engines import services_of
-from rushes.wiring.setup import needed
+from rushes.wiring.setup import event_queue, needed
 
 
 class StageServices:
@@ -67,3 +71,18 @@ def _endpoint_of(s: Settings, name: str, scratch: Path) -> AsynchronousEngine:
     service = service_of(s, "sagemaker-runtime")
     in_flight = InFlight(scratch / f"in-flight-{name}", s.inference_max_in_flight)
     return AsynchronousEndpoint(service, name, place, s.inference_seconds, in_flight)
+
+
+def answer_events(home: Home) -> Callable[[], None] | None:
+    """Handles the queue of answers; None without a queue of their own, or without asynchronous endpoints."""
+    s = home.settings
+    if not s.inference_events or s.inference_events == s.storage_events:
+        return None
+    engines = StageServices(s, home.scratch).endpoints()
+    return partial(AnswerEvents(home, engines).hear, event_queue(s, s.inference_events)) if engines else None
+
+
+def answer_waker(home: Home) -> Callable[[str, str], None] | None:
+    """Wakes the task that waits for a key of a bucket; None without asynchronous endpoints."""
+    engines = StageServices(home.settings, home.scratch).endpoints()
+    return AnswerEvents(home, engines).wake if engines else None

@@ -13,10 +13,10 @@ from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
 from rushes.ledger.port import Ledger
 from rushes.settings import REMOTE
-from rushes.wiring.answers import answer_events
 from rushes.wiring.engines import worker_engine
 from rushes.wiring.incarnation import incarnation
 from rushes.wiring.slots import slot_process
+from rushes.wiring.stage_services import answer_events
 from rushes.wiring.work_ports import WorkPorts
 from rushes.worker import core
 from rushes.worker.broker.attempt import AttemptDeps
@@ -43,8 +43,6 @@ def worker(
     """
     s = home.settings
     _check_sandbox(s.sandbox)
-    by_hint = home.transport.queues and filter is None  # who takes only some tasks leaves hints to the others
-    look_seconds = home.transport.look_seconds if filter is None else 1.0
     count = home.slots if slots is None else slots
     lanes = tuple(lanes) or home.lanes
     ports = _ports_of(home)
@@ -58,7 +56,7 @@ def worker(
         opens_plan=lambda stage: home.specs[stage].opens_plan if stage in home.specs else False,
         lane_of=home.lane_of,
         child=slot_process(home, _threads(home, count), ports.attempt_deps),
-        limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint, home.site),
+        limits=_limits(home, count, lanes, filtered=filter is not None),
         new_incarnation=lambda: incarnation(_announced(lanes, home.site), count, home.owner),
         slot_memory=s.slot_memory_mb * 2**20,
         slot_tasks=s.slot_tasks,
@@ -68,6 +66,12 @@ def worker(
         hear_answers=answer_events(home),
     )
     return Shell(deps, until)
+
+
+def _limits(home: Home, slots: int, lanes: tuple[str, ...], *, filtered: bool) -> core.Limits:
+    s, by_hint = home.settings, home.transport.queues and not filtered  # a filtered worker leaves hints to the others
+    look_seconds = 1.0 if filtered else home.transport.look_seconds
+    return core.Limits(slots, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint, home.site)
 
 
 def _check_sandbox(wanted: str) -> None:

@@ -20,7 +20,7 @@ from rushes.sources.port import EventMessage, StorageEvent, StorageEvents
 from rushes.telemetry import BugLog, Outage, log
 from rushes.uploads.bucket_puts import BucketPuts
 from rushes.uploads.service import Uploads
-from rushes.wiring.answers import answer_waker
+from rushes.wiring.stage_services import answer_waker
 
 LOOKED = "looked"  # the kind of record that says when promised uploads were last looked for
 LOOK_SECONDS = 60.0
