@@ -3,8 +3,9 @@
     python -m benchmarks.load [--setup sqlite] [--workers 1000] [--streams 2000] [--jobs 2000]
 
 Workers are coroutines of this process over a few channels, so that a thousand of them fit; streams are SSE connections
-to the same server. Nothing may be lost: every job is completed once, and every stream sees each event of its job, in
-order. Prints one line of the table of capacity; 1 if anything was lost. Everything is on loopback and ends by itself.
+to the same server. Nothing may be lost: every job is completed once, every stream sees each event of its job, in order,
+and what the workers told is all there afterwards. Prints one line of the table of capacity; 1 if anything was lost.
+Everything is on loopback and ends by itself.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from proof.setups import SETUPS, servers
 from rushes.remote.generated import events_pb2, jobs_pb2
 
 QUEUE, CHANNELS = "load", 16
+TOLD = ("PROCESS_START", "OUTPUT_DATA", "OUTPUT_DATA", "PROCESS_END")  # of each attempt, numbered from 1
 LIMIT_SECONDS = 1200.0  # then it is over, and what is not done is lost
 BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 PAUSE = (0.1, 5.0)  # seconds before a refused call is made again: at first, and at most
@@ -44,8 +46,10 @@ class Figures:
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by verb, of calls that held
     refused: int = 0  # calls that were told to come again
     done: Counter[str] = field(default_factory=Counter)
+    last: float = 0.0  # when the last one was completed
     gaps: int = 0  # streams that missed an event, or saw one twice
     followed: int = 0
+    untold: int = 0  # jobs of which not all is there that was told, once and in order
 
     def quantiles(self, verb: str) -> str:
         """Median and p99 in milliseconds."""
@@ -82,10 +86,9 @@ class Client:
 
     async def publish(self, token: str) -> None:
         """Start, two lines and end of an attempt."""
-        types = ("PROCESS_START", "OUTPUT_DATA", "OUTPUT_DATA", "PROCESS_END")
         events = [
             events_pb2.JobEvent(sequence=n, type=f"JOB_EVENT_TYPE_{kind}", data=b"a line")
-            for n, kind in enumerate(types, 1)
+            for n, kind in enumerate(TOLD, 1)
         ]
         method = self.channel.stream_unary(
             "/rushes.v1.JobEventsService/Publish",
@@ -93,6 +96,21 @@ class Client:
             events_pb2.PublishResponse.FromString,
         )
         await self._again("Publish", lambda: method(iter([events_pb2.PublishRequest(task_token=token, events=events)])))
+
+    async def told(self, job: str) -> list[int]:
+        """The numbers of what was told of a job that is over."""
+        asked = events_pb2.StreamRequest(job_id=job)
+        method = self.channel.unary_stream(
+            "/rushes.v1.JobEventsService/Stream",
+            events_pb2.StreamRequest.SerializeToString,
+            events_pb2.StreamResponse.FromString,
+        )
+
+        async def read() -> list[int]:
+            return [one.event.sequence async for one in method(asked)]
+
+        numbers: list[int] = await self._again("Stream", read)
+        return numbers
 
     async def _again(self, verb: str, ask: Callable[[], Awaitable[Any]]) -> Any:
         pause = PAUSE[0]
@@ -125,6 +143,7 @@ async def work(client: Client, figures: Figures, jobs: int) -> None:
         finish = jobs_pb2.CompleteRequest(task_token=token, job_id=job)
         await client.call("Complete", finish, jobs_pb2.CompleteResponse)
         figures.done[job] += 1
+        figures.last = time.perf_counter()
 
 
 async def follow(http: httpx.AsyncClient, job: str, figures: Figures) -> None:
@@ -159,6 +178,10 @@ async def load(urls: dict[str, str], workers: int, streams: int, jobs: int) -> t
     clients = [Client(urls["grpc"], figures) for _ in range(CHANNELS)]
     gate = asyncio.Semaphore(AT_ONCE)
 
+    async def check(n: int, job: str) -> None:
+        async with gate:
+            figures.untold += await clients[n % CHANNELS].told(job) != [*range(1, len(TOLD) + 1)]
+
     async def enqueue(n: int) -> str:
         async with gate:
             asked = jobs_pb2.EnqueueRequest(queue=QUEUE, request_id=f"load-{n}", params=b"{}")
@@ -170,11 +193,11 @@ async def load(urls: dict[str, str], workers: int, streams: int, jobs: int) -> t
         listening = [asyncio.create_task(follow(http, ids[n % jobs], figures)) for n in range(streams)]
         begin = time.perf_counter()
         await asyncio.gather(*(work(clients[n % CHANNELS], figures, jobs) for n in range(workers)))
-        seconds = time.perf_counter() - begin
         await asyncio.gather(*listening)
+    await asyncio.gather(*(check(n, job) for n, job in enumerate(ids)))
     for client in clients:
         await client.channel.close()
-    return figures, seconds
+    return figures, figures.last - begin
 
 
 @contextmanager
@@ -221,7 +244,9 @@ def report(asked: argparse.Namespace, figures: Figures, seconds: float) -> int:
     print(f"| {' | '.join(map(str, cells))} | {figures.refused} |")
     lost, twice = asked.jobs - len(figures.done), sum(n - 1 for n in figures.done.values())
     print(f"{lost} jobs lost, {twice} done twice, {figures.gaps} gaps in {figures.followed} streams")
-    holds = not lost and not twice and not figures.gaps and figures.followed == asked.streams
+    print(f"{figures.untold} jobs without all that their workers told, once and in order")
+    nothing_wrong = not (lost or twice or figures.gaps or figures.untold)
+    holds = nothing_wrong and figures.followed == asked.streams
     print(f"{'holds' if holds else 'FAILS'}  nothing is lost, doubled or out of order")
     return int(not holds)
 
