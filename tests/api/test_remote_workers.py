@@ -35,6 +35,7 @@ from rushes.ledger.remote import RemoteLedger
 from rushes.library import Library
 from rushes.library.access import worker_tokens
 from rushes.library.access.worker_tokens import WorkerTokens
+from rushes.remote import client
 from rushes.remote.client import RemoteServer, ServerAddress
 from rushes.remote.generated import workers_pb2 as pb
 from rushes.sources.remote import RemoteFilm
@@ -322,6 +323,17 @@ def test_the_film_is_read_block_by_block_while_it_is_what_was_taken_in(
     film.write_bytes(b"another")
     with pytest.raises(SourceChanged):
         RemoteFilm(server, LocalCache(site.folder / "more", 1 << 30), server.token(lease.task, lease.fence)).block(0)
+
+
+def test_tokens_of_what_is_held_stay_and_others_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "TOKENS", 3)
+    server = RemoteServer(ServerAddress("grpc://127.0.0.1:9", "one.token"))
+    server.keep_token("held", 1, "a token")
+    for n in range(9):
+        server.keep_token(f"done{n}", 1, "x")
+        assert server.token("held", 1) == "a token", "a renewal asks for it"
+    assert [n for n in range(9) if server.token(f"done{n}", 1)] == [7, 8]
+    server.close()
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ CALL_SECONDS = 20.0  # shorter than a lease: a call that hangs must not lose it
 FILE_SECONDS = 600.0
 PATIENCE_SECONDS = 60.0  # for which a file is asked for again: a server that restarts loses no work in hand
 CHUNK_BYTES = 1 << 20
-MOST_TOKENS = 10_000  # of the newest leases; older ones have ended long ago
+TOKENS = 4096  # that are remembered: of far more leases than a process holds
 LARGEST = 64 << 20  # bytes of a message; the spec of a join names all its inputs
 _SERVICE = pb.DESCRIPTOR.services_by_name["WorkerService"]
 HINT = "rushes-hint-bin"  # the trailer with what to do about an error, as UTF-8
@@ -85,19 +86,23 @@ class RemoteServer:
         self._metadata = (("authorization", f"Bearer {address.token}"),)
         self._channel = address.channel()
         self._methods = {method.name: self._method(method) for method in _SERVICE.methods}
-        self._tokens: dict[tuple[str, int], str] = {}
+        self._tokens: OrderedDict[tuple[str, int], str] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep_token(self, task: str, fence: int, token: str) -> None:
-        """Remember the token of a lease; that of an earlier one may still be asked for."""
+        """Remember the token of a lease; the one that was not asked for the longest is forgotten."""
         with self._lock:
             self._tokens[task, fence] = token
-            if len(self._tokens) > MOST_TOKENS:
-                del self._tokens[next(iter(self._tokens))]
+            if len(self._tokens) > TOKENS:
+                self._tokens.popitem(last=False)
 
     def token(self, task: str, fence: int) -> str:
         """The token of a lease that this process was given, "" if it was not."""
-        return self._tokens.get((task, fence), "")
+        with self._lock:
+            if (task, fence) not in self._tokens:
+                return ""
+            self._tokens.move_to_end((task, fence))  # what is held is asked for with each renewal
+            return self._tokens[task, fence]
 
     def call(self, method: str, request: Any, seconds: float = CALL_SECONDS) -> Any:
         """The answer to one question.
