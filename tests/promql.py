@@ -1,7 +1,7 @@
 """The part of PromQL that our alert rules use, over texts as /metrics gives them; anything else is an error.
 
-Selectors with =, !=, =~, !~; increase(..[range]); sum, sum by (..); comparison with a number; and, or, unless on (..);
-brackets.
+Selectors with =, !=, =~, !~; increase(..[range]); sum, sum by (..); division; comparison with a number; and, or,
+unless on (..); brackets.
 """
 
 import re
@@ -12,7 +12,7 @@ Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
 _SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_TOKEN = re.compile(r'\s*(?:(>=|<=|==|!=|=~|!~|[><=(){},\[\]])|"([^"]*)"|([0-9.]+[smh]?|[A-Za-z_]\w*))')
+_TOKEN = re.compile(r'\s*(?:(>=|<=|==|!=|=~|!~|[><=(){},/\[\]])|"([^"]*)"|([0-9.]+[smh]?|[A-Za-z_]\w*))')
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": lambda a, b: a > b, "<": lambda a, b: a < b, ">=": lambda a, b: a >= b,
     "<=": lambda a, b: a <= b, "==": lambda a, b: a == b,
@@ -80,6 +80,10 @@ class Rule:
 
     def _compared(self, before: dict[str, Vector], now: dict[str, Vector]) -> Vector:
         left = self._value(before, now)
+        while self._next("/"):
+            self._take()
+            right = self._value(before, now)
+            left = {labels: value / right[labels] for labels, value in left.items() if right.get(labels)}
         if self._next(*_COMPARE):
             compare, number = _COMPARE[self._take()], float(self._take())
             left = {labels: value for labels, value in left.items() if compare(value, number)}

@@ -33,7 +33,7 @@ from rushes.metrics import FAMILIES, MOST, PROCESS, Registry, text
 from rushes.surfaces.http.event_hub import MOST as WAITING
 from rushes.worker.commands import Complete
 from rushes.worker.inputs import OutboxEntryWritten
-from tests.api.kit import PROGRAM, Serving, begin, enter, serving, submit, wait_for, work
+from tests.api.kit import PROGRAM, WORKER, Serving, begin, enter, serving, submit, wait_for, work
 from tests.api.test_bounded import bury, counting
 from tests.promql import Rule, Vector, scraped
 from tests.unit.estimates.test_conversions import both
@@ -128,30 +128,60 @@ def working(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def test_a_join_that_fails_again_and_again_fires(server: Serving) -> None:
-    def fail(stage: str, n: int) -> Scrape:
-        """A worker is given tasks that nobody can read."""
-        for job in (f"job_{stage}{i}" for i in range(n)):
-            first = Draft(f"{job}.{stage}", job, stage, None, "{}", "cpu")
-            server.ledger.submit(NewJob(job, server.library.home.owner, job, "film.mp4", "toys", "{}"), first)
-        assert HomeWorker(server.library.home, slots=1, until_idle=True).run() == 0
-        return scrape(server)
-
-    before = fail("develop", 0)
-    assert not fires("RushesJoinFails", fail("develop", 3), before)
-    assert not fires("RushesJoinFails", fail("transcript", 2), before)
-    now = fail("transcript", 3)
+    before = failed(server, "develop", 0)
+    assert not fires("RushesJoinFails", failed(server, "develop", 3), before)
+    assert not fires("RushesJoinFails", failed(server, "transcript", 2), before)
+    now = failed(server, "transcript", 3)
     assert fires("RushesJoinFails", now, before)
     assert not fires("RushesJoinFails", now, now), "half an hour later it is over"
 
 
-def test_a_throttled_table_fires_from_its_first_scrape_on() -> None:
+def test_a_stage_of_which_many_attempts_fail_fires(server: Serving) -> None:
+    PROCESS.add("rushes_tasks_total", 0, stage="faces", outcome="done")
+    before = failed(server, "develop", 0)
+    assert not fires("RushesManyFailures", failed(server, "objects", 4), before)
+    now = failed(server, "faces", 5)
+    found = Rule(RULES["RushesManyFailures"]["expr"]).fires(before, now)
+    assert [dict(labels)["stage"] for labels in found] == ["faces"]
+    assert not fires("RushesManyFailures", now, now), "half an hour later it is over"
+    for _ in range(21):
+        WorkerFigures().on_input(OutboxEntryWritten(Complete(lease("faces"), Finish("job_a.faces", 1))))
+    assert not fires("RushesManyFailures", scrape(server), before), "one in five may fail"
+
+
+def test_joins_that_wait_fire_until_they_are_taken(server: Serving) -> None:
+    enter(server.ledger)
+    planned(server, "transcript", 100)
+    assert not fires("RushesJoinsWait", scrape(server))
+    planned(server, "segments", 101)
+    assert fires("RushesJoinsWait", scrape(server))
+    server.ledger.claim(WORKER, ["cpu"], 150)
+    assert not fires("RushesJoinsWait", scrape(server))
+
+
+def planned(server: Serving, stage: str, n: int) -> None:
+    """Tasks that nobody can read."""
+    for job in (f"job_{stage}{i}" for i in range(n)):
+        first = Draft(f"{job}.{stage}", job, stage, None, "{}", "cpu")
+        server.ledger.submit(NewJob(job, server.library.home.owner, job, "film.mp4", "toys", "{}"), first)
+
+
+def failed(server: Serving, stage: str, n: int) -> Scrape:
+    """The figures after a worker was given such tasks."""
+    planned(server, stage, n)
+    assert HomeWorker(server.library.home, slots=1, until_idle=True).run() == 0
+    return scrape(server)
+
+
+@pytest.mark.parametrize(("name", "ask"), [("dynamodb", "list_tables"), ("sqs", "list_queues")])
+def test_a_throttled_service_fires_from_its_first_scrape_on(name: str, ask: str) -> None:
     with throttling() as url:
-        service = Service("dynamodb", url, "eu-west-1", "key", "secret", patience=0.0)
-        service.ask("list_tables")
+        service = Service(name, url, "eu-west-1", "key", "secret", patience=0.0)
+        service.ask(ask)
         before = scraped(text(PROCESS.families()))
         for _ in range(11):
             with pytest.raises(Throttled):
-                service.ask("list_tables")
+                service.ask(ask)
         now = scraped(text(PROCESS.families()))
     assert fires("RushesThrottled", now, before)
     assert not fires("RushesThrottled", now, now)
@@ -159,7 +189,7 @@ def test_a_throttled_table_fires_from_its_first_scrape_on() -> None:
 
 @contextmanager
 def throttling() -> Iterator[str]:
-    """A DynamoDB that answers one request."""
+    """A service of AWS that answers one request."""
     answers = iter([(200, b'{"TableNames": []}')])
 
     class Busy(BaseHTTPRequestHandler):
