@@ -29,7 +29,7 @@ ACTIONS: Mapping[str, str] = {  # by the name of the endpoint
     **dict.fromkeys(
         ("add_videos", "scan_path", "add_place", "begin_upload", "begin_job", "try_sample"), "videos added"
     ),
-    **dict.fromkeys(("run_video", "process", "ask_again", "make_3d"), "job added"),
+    **dict.fromkeys(("run_video", "process", "ask_again", "make_3d", "enqueue_job"), "job added"),
     **dict.fromkeys(("make_clip", "cut_clip"), "clip requested"),
     **dict.fromkeys(("delete_clip", "drop_clip"), "clip deleted"),
     "add_path": "path added",

@@ -33,6 +33,7 @@ from rushes.surfaces.api import (
     metrics,
     output,
     people,
+    queues,
     search,
     storage_events,
     uploads,
@@ -58,7 +59,7 @@ SCHEMA_SECONDS = 60.0  # between looks whether a newer rushes has changed the st
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
         "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
 RESOURCES = (videos.router, videos.recipes, media.api, events.router, output.router, jobs.router, jobs.tasks,
-             jobs.steps,
+             jobs.steps, queues.router,
              artifacts.router, search.router, clips.router, people.router, videos.paths, uploads.router,
              storage_events.router, fleet.webhook, fleet.router)  # fmt: skip
 
