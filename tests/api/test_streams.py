@@ -85,7 +85,8 @@ def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
 
 def test_readers_of_two_servers_see_each_event_once_and_in_order_while_one_is_killed(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    with serving(home, owner="me") as kept, ThreadPoolExecutor(2) as readers, ExitStack() as first:
+    with serving(home, owner="me") as kept, ThreadPoolExecutor(2) as readers, ExitStack() as over, ExitStack() as first:
+        over.callback(kept.app.state.hub.hang_up)  # a test that fails does not wait for its readers
         killed = first.enter_context(serving(home, owner="me"))
         job = submit(kept.ledger, "film", TASKS)
         heard: list[list[int]] = [[], []]
@@ -107,6 +108,28 @@ def test_readers_of_two_servers_see_each_event_once_and_in_order_while_one_is_ki
         hear(1, kept)
         reading[0].result()
         assert heard == [list(range(1, kept.ledger.job(job.id).last_event + 1))] * 2
+
+
+def test_a_stream_that_begins_while_changes_are_skipped_misses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip, asked, released = Jobs.skip_changes, threading.Event(), threading.Event()
+
+    def skip_late(jobs: Jobs, cursor: str = "") -> tuple[bool, str]:
+        asked.set()
+        assert released.wait(DEADLINE)
+        return skip(jobs, cursor)
+
+    monkeypatch.setattr(Jobs, "skip_changes", skip_late)
+    with serving(tmp_path / "home", owner="me") as server:
+        assert asked.wait(DEADLINE)
+        job = submit(server.ledger, "film", 4)
+        with server.http.stream("GET", f"/api/v1/jobs/{job.id}/events") as answer:
+            lines = answer.iter_lines()
+            assert next(line for line in lines if line == ": live")
+            assert work(server.ledger, 2)
+            released.set()
+            assert next(line for line in lines if line in ("event: done", ": still here")) == "event: done"
 
 
 def test_more_than_a_page_of_events_between_two_looks_is_heard_whole(

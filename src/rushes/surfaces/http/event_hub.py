@@ -162,6 +162,7 @@ class EventHub:
             try:
                 more, cursor = self._jobs.skip_changes(cursor)
                 if not more:
+                    self._catch_up()
                     return cursor
             except RushesError as e:
                 self._outage.began(e)
@@ -170,12 +171,21 @@ class EventHub:
 
     def _look(self, cursor: str) -> str:
         if not self._subscribers:
-            return self._jobs.skip_changes(cursor)[1]
+            after = self._jobs.skip_changes(cursor)[1]
+            self._catch_up()
+            return after
         rows, after = self._jobs.changed(cursor)
         active = active_jobs(self._jobs.workers()) if rows else ActiveJobs()
         for row in rows:
             self._tell(row, active)
         return after
+
+    def _catch_up(self) -> None:
+        """Streams that began while changes were skipped: some of these were theirs."""
+        with self._guard:
+            begun = dict(self._seen)
+        for job, seen in begun.items():
+            self._tell_events(job, seen)
 
     def _tell(self, row: Job, active: ActiveJobs) -> None:
         with self._guard:
