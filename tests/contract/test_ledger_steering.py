@@ -200,7 +200,7 @@ def test_the_priority_of_a_finished_job_is_ignored(ledger: Ledger) -> None:
 
 def test_a_command_to_nobody_is_not_found(ledger: Ledger) -> None:
     for command in JobCommand:
-        with pytest.raises(NotFound, match=r"there is no (job|worker) job_nobody") as refused:
+        with pytest.raises(NotFound, match=r"no (job|worker) job_nobody") as refused:
             ledger.control("job_nobody", command)
         assert refused.value.advice.startswith("List ")
     with pytest.raises(NotFound):

@@ -57,7 +57,7 @@ def test_a_pair_that_lacks_a_file_or_gives_no_rows_is_refused(tmp_path: Path) ->
     pair = write_pair(tmp_path / "pair")
     same = tiny_onnx.node("Identity", ["picture"], "seen")
     tiny_onnx.write(pair / "image.onnx", [same], ("picture", tiny_onnx.FLOAT, (1, 3, 32, 32)), "seen")
-    with pytest.raises(ModelMissing, match="no row"):
+    with pytest.raises(ModelMissing, match="one row per input"):
         engine(pair).embed_pictures(str(pair), [np.zeros((9, 9, 3), np.uint8)])
     (pair / "text.onnx").unlink()
     with pytest.raises(ModelMissing, match=r"no text.onnx"):
