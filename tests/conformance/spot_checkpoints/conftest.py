@@ -69,14 +69,23 @@ class Videos:
 
 @contextmanager
 def frozen_slots(worker: subprocess.Popen[bytes]) -> Iterator[None]:
-    """What is in hand stays in hand, however fast the machine is."""
-    slots = psutil.Process(worker.pid).children(recursive=True)
+    """What is in hand stays in hand, however fast the machine is. A worker waits for a slot that has not begun yet."""
+    wait_for(lambda: bool(slots_of(worker)), "the worker has no slot")
+    slots = slots_of(worker)
     for slot in slots:
         slot.suspend()
-    yield
-    for slot in slots:
-        with suppress(psutil.NoSuchProcess):
-            slot.kill()
+    try:
+        yield
+    finally:
+        for slot in slots:
+            with suppress(psutil.NoSuchProcess):
+                slot.kill()
+
+
+def slots_of(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Its children that are programs of their own by now, with all that they started."""
+    slots = [child for child in psutil.Process(worker.pid).children() if "rushes.wiring" in child.cmdline()]
+    return [process for slot in slots for process in (slot, *slot.children(recursive=True))]
 
 
 def make_videos(folder: Path, *names: str, settings: str = "") -> Videos:
