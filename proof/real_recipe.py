@@ -1,10 +1,11 @@
 """Kill -9 of the real recipes at random moments: everything at once, or the worker alone, then the same command again.
 
-    python -m proof.real_recipe --kills 200 --seed 1                # on each of the four set-ups
+    python -m proof.real_recipe --kills 200 --seed 1                # on each of the five set-ups
     python -m proof.real_recipe --setup postgres --kills 40
 
-Two films in turn: one with speech, text, a face and a cup through `searchable`, one through `3d`. Every result and
-every published file is compared with an undisturbed run on SQLite; manifests without their provenance.
+Two films in turn: one with speech, text, a face and a cup through `searchable`, one through `3d`. On a bucket the
+disk of the machine is lost with each kill. Every result and every published file is compared with an undisturbed run on
+SQLite; manifests without their provenance.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from proof.audit import Audit, audit, by_content
 from proof.kills import Film, differences, drive, held_leases, spawned, undisturbed
 from proof.setups import Servers, servers
 
-SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws")
+SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws", "bucket")
 ROW = 8  # kills of one run: a task that lost its worker ten times is a dead letter
 PATIENCE = 300  # seconds for a run that nobody kills
 
@@ -100,7 +101,7 @@ def kill_runs(
     tally = Tally()
     while tally.kills < count:
         subject = subjects[tally.runs % len(subjects)]
-        film = replace(subject.film, settings=found.settings(setup, f"real-{tally.runs}"))
+        film = _on(found, setup, f"real-{tally.runs}", subject.film)
         bad = kill_run(folder / str(tally.runs), film, subject, chance, tally)
         tally.runs += 1
         tally.bad += bool(bad)
@@ -108,6 +109,12 @@ def kill_runs(
             print(f"bad: {setup} run {tally.runs}: {line[:500]}", flush=True)
         print(f"\r{setup}: {tally.kills}/{count} kills ", end="", file=sys.stderr, flush=True)
     return tally
+
+
+def _on(found: Servers, setup: str, name: str, film: Film) -> Film:
+    """The film on a set-up, in a corner of its own; in a bucket it is all that machines share."""
+    (path,) = found.films(setup, [Path(film.path)])
+    return replace(film, path=path, settings=found.settings(setup, name), new_disk=setup == "bucket")
 
 
 def kill_run(folder: Path, film: Film, subject: Subject, chance: random.Random, tally: Tally) -> list[str]:

@@ -48,13 +48,13 @@ class Servers:
         return "".join(f'{key} = "{value}"\n' for key, value in lines.items()) + shared
 
     def films(self, setup: str, paths: Sequence[Path]) -> tuple[str, ...]:
-        """Where a run on that set-up finds these films: in the bucket, if its home is one."""
+        """Where a run on that set-up finds these films: in the bucket, if its home is one, under the same path."""
         if not setup.startswith("bucket"):
             return tuple(map(str, paths))
-        store = connect(BucketLocation(BUCKET, "films", self._s3(setup).url, KEY, SECRET))
+        store = connect(BucketLocation(BUCKET, "", self._s3(setup).url, KEY, SECRET))
         for path in paths:
-            store.put(path.name, path)
-        return tuple(f"s3://{BUCKET}/films/{path.name}" for path in paths)
+            store.put(str(path).lstrip("/"), path)
+        return tuple(f"s3://{BUCKET}{path}" for path in paths)
 
     @cached_property
     def postgres(self) -> Running:

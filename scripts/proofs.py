@@ -30,7 +30,9 @@ VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {  # programs that are run mo
         ("--setup", "bucket", "--kills", "500"),
         *(("--setup", setup, "--kills", "200", "--new-disk") for setup in ("postgres+s3", "postgres+valkey+s3", "aws")),
     ),
-    "proof.real_recipe": tuple(("--setup", setup) for setup in ("sqlite", "postgres", "postgres+valkey+s3", "aws")),
+    "proof.real_recipe": tuple(
+        ("--setup", setup) for setup in ("sqlite", "postgres", "postgres+valkey+s3", "aws", "bucket")
+    ),
 }
 INTRODUCTION = """# Proof
 
