@@ -229,41 +229,55 @@ def test_a_database_that_came_damaged_is_fetched_again(
         a.ledger.close()
 
 
-def test_a_worker_fetches_no_film_but_its_own(machine: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The databases that anybody has fetched."""
+    found, real = list[str](), ConditionalBucket.get
+
+    def get(self: ConditionalBucket, key: str, *, body: bool = True) -> StoredObject | None:
+        found.append(key) if body and key.endswith(".sqlite") else None
+        return real(self, key, body=body)
+
+    monkeypatch.setattr(ConditionalBucket, "get", get)
+    return found
+
+
+def test_a_worker_fetches_no_film_but_its_own(machine: Machines, fetched: list[str]) -> None:
     """A prefix may have thousands."""
     a, b = machine("a"), machine("b")
     for new in (OTHER, new_job("third"), FILM):
         a.ledger.submit(new, first_of(new))
-    fetched, real = [], ConditionalBucket.get
-
-    def get(self: ConditionalBucket, key: str, *, body: bool = True) -> StoredObject | None:
-        fetched.append(key) if body else None
-        return real(self, key, body=body)
-
-    monkeypatch.setattr(ConditionalBucket, "get", get)
+    fetched.clear()
     worker(b.ledger, "b")
     at_work = b.ledger.for_work()
     (lease,) = at_work.claim("b", ["cpu"], 1)
     assert at_work.renew(b.me, {lease.task: lease.fence}, {}).leases == {lease.task: "keep"}
     assert at_work.complete("b", [done(lease)]).verdicts == (Verdict.OK,)
-    assert len([key for key in fetched if key.endswith(".sqlite")]) == 1
+    assert len(fetched) == 1
 
 
-def test_who_takes_in_a_film_fetches_no_other(machine: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_takes_in_a_film_fetches_no_other(machine: Machines, fetched: list[str]) -> None:
     """Also when it is there already: a machine that starts sees every film of its prefix."""
     a, b = machine("a"), machine("b")
     for new in (OTHER, new_job("third"), FILM):
         a.ledger.submit(new, first_of(new))
-    fetched, real = [], ConditionalBucket.get
-
-    def get(self: ConditionalBucket, key: str, *, body: bool = True) -> StoredObject | None:
-        fetched.append(key) if body and key.endswith(".sqlite") else None
-        return real(self, key, body=body)
-
-    monkeypatch.setattr(ConditionalBucket, "get", get)
+    fetched.clear()
     assert b.ledger.submit(new_job("fourth"), first_of(new_job("fourth"))).created
     assert not b.ledger.submit(FILM, first_of(FILM)).created
     assert fetched == [database_key("film.mp4")]
+
+
+def test_a_reader_fetches_the_films_that_changed_and_no_other(machine: Machines, fetched: list[str]) -> None:
+    a, reader = machine("a"), machine("reader")
+    for new in (FILM, OTHER, new_job("third")):
+        a.ledger.submit(new, first_of(new))
+    assert len(reader.ledger.jobs("ann").rows) == 3
+    a.ledger.control(OTHER.id, JobCommand.CANCEL)
+    fetched.clear()
+    reader.clock.advance(10)
+    states = {job.id: job.state for job in reader.ledger.jobs("ann").rows}
+    assert states[OTHER.id] is JobState.CANCELLED
+    assert fetched == [database_key("other.mp4")]
 
 
 def test_nobody_asks_again_and_again_about_a_lock_that_is_renewed(
