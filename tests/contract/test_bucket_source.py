@@ -45,6 +45,20 @@ def test_everything_that_looks_like_footage_is_found(place: BucketLocation) -> N
     assert found == {f"{place.url}/{key}": 4 for key in ("b.mp4", "a/c.MOV", ODD)}
 
 
+def test_where_there_is_much_the_results_of_a_home_are_not_listed(
+    place: BucketLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every machine of a fleet looks again and again, and a film leaves many keys."""
+    monkeypatch.setattr("rushes.sources.bucket._PAGE", 5)
+    films = ("a.mp4", "blobs.mp4", "blobs-2/b.mp4", "videos/c.mp4", "videos/proxy.mp4", "videos/x/proxy/d.mp4")
+    for key in (*films, *(f"{folder}/{n}.mp4" for folder in ("blobs", "videos/proxy") for n in range(9))):
+        connect(place).put(key, b"film")
+    own = tuple(f"{place.prefix}/{folder}/" for folder in ("blobs", "videos/proxy"))
+    found = Bucket(place, own=own).scan()
+    assert {e.path for e in found if isinstance(e, FoundFile)} == {f"{place.url}/{key}" for key in films}
+    assert len(list(Bucket(replace(place, prefix=f"{place.prefix}/blobs"), own=own).scan())) == 9, "it is named"
+
+
 def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: BucketLocation) -> None:
     connect(place).put("film", b"film")
     connect(place).put("film2.mp4", b"film")

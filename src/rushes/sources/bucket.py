@@ -3,8 +3,9 @@
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -20,15 +21,20 @@ from rushes.sources.folder import AUDIO, VIDEO
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent
 from rushes.sources.ranges import RangedReader
 
+_PAGE = 1000  # keys that one request lists
 _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A key as it is named, or everything below it that looks like footage. What S3 shows is whole."""
+    """A key as it is named, or everything below it that looks like footage. What S3 shows is whole.
+
+    `own` are folders of a home in it, in which nobody's footage is: where there is much, they are not listed.
+    """
 
     location: BucketLocation
     grows: bool = False
+    own: tuple[str, ...] = ()
 
     def scan(self) -> Iterator[FoundFile | SkippedFile]:
         try:
@@ -46,7 +52,7 @@ class Bucket:
 
     def _all(self) -> Iterator[FoundFile | SkippedFile]:
         store, named, films = _whole(self.location), self.location.prefix, 0
-        for meta in _named(store, named) or _list(store, named):
+        for meta in _named(store, named) or _list(store, named, self.own):
             if meta["path"] == named or _looks_like_footage(meta["path"]):
                 films += 1
                 yield self._check(meta)
@@ -151,9 +157,17 @@ def _now(store: BucketClient, bucket: BucketLocation, key: str) -> Fingerprint:
     raise SourceMissing(f"{bucket.url}/{key} is missing")
 
 
-def _list(store: BucketClient, prefix: str) -> Iterator[Any]:
-    for page in store.list(prefix or None):
-        yield from page
+def _list(store: BucketClient, prefix: str, own: Collection[str]) -> Iterator[Any]:
+    pages, below = iter(store.list(prefix or None, chunk_size=_PAGE)), f"{prefix}/" if prefix else ""
+    first = next(pages, [])
+    if len(first) < _PAGE or not any(folder.startswith(below) and folder != below for folder in own):
+        yield from chain(first, chain.from_iterable(pages))
+        return
+    found = store.list_with_delimiter(prefix or None)
+    yield from found["objects"]
+    for folder in found["common_prefixes"]:
+        if f"{folder}/" not in own:
+            yield from _list(store, folder, own)
 
 
 def _etag(meta: Any) -> str:

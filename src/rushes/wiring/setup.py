@@ -17,6 +17,8 @@ from rushes.sources.folder import Folder
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Describe, Transport
 
+# Folders of a home in which nothing is footage that was given to us.
+_RESULTS = ("blobs", "checkpoints", "frames", "results", "thumbs", "videos/3d", "videos/clips", "videos/proxy")
 _PATIENCE_SECONDS = 30  # of a person who waits for an inference service
 _ANSWER_SECONDS = 5.0  # that a queue may take beyond those that it was asked to wait
 _REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
@@ -59,7 +61,14 @@ class Setup:
             return Folder(local_path(place, "Write a path, or s3://bucket/prefix."))
         with needed("s3"):
             from rushes.sources.bucket import Bucket
-        return Bucket(_place(self._settings, place))
+        location = _place(self._settings, place)
+        return Bucket(location, own=self._own_folders(location))
+
+    def _own_folders(self, place: BucketLocation) -> tuple[str, ...]:
+        """Where results of this home lie in the same bucket."""
+        home = _place(self._settings, self._settings.blobs) if self._settings.blobs else None
+        same = home and (home.scheme, home.bucket) == (place.scheme, place.bucket)
+        return tuple(f"{home.below(folder).prefix}/" for folder in _RESULTS) if home and same else ()
 
     def bucket_originals(self) -> Callable[[Fingerprint], BlockOriginal]:
         """Read by range, through copies in the home."""

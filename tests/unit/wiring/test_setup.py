@@ -36,6 +36,14 @@ def test_a_place_is_a_bucket_or_a_folder(tmp_path: Path) -> None:
         LocalSetup(Settings(), tmp_path).source("s3://")
 
 
+def test_the_results_of_a_home_are_no_footage_of_its_bucket(tmp_path: Path) -> None:
+    setup = LocalSetup(Settings(blobs="s3://films/home/"), tmp_path)
+    places = [setup.source(place) for place in ("s3://films", "s3://films/home", "gs://films", "s3://other/home")]
+    own = [place.own for place in places if isinstance(place, Bucket)]
+    assert "home/videos/proxy/" in own[0]
+    assert own == [own[0], own[0], (), ()]
+
+
 @pytest.mark.parametrize(
     ("variables", "endpoint", "region"),
     [({"AWS_REGION": "eu-central-1"}, "", "eu-central-1"),
