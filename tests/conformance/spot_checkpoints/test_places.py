@@ -62,7 +62,7 @@ def test_a_film_in_a_bucket_has_its_texts_in_the_bucket(bucket: Videos, seaweed_
 def test_a_film_in_a_bucket_is_named_as_such(bucket: Videos, seaweed_s3: BucketLocation) -> None:
     """5.3: `source_type` is s3 and `source_uri` is s3://bucket/key; the fingerprint has the ETag, size and time.
 
-    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    Where: ledger/sqlite/migrations/0008_sources.sql
     """
     (file,) = bucket.rows("SELECT source_type, source_uri, source_fingerprint FROM files JOIN jobs USING (job_id)")
     assert (file["source_type"], file["source_uri"]) == ("s3", f"s3://{seaweed_s3.bucket}/videos/meeting.mp4")
@@ -72,7 +72,7 @@ def test_a_film_in_a_bucket_is_named_as_such(bucket: Videos, seaweed_s3: BucketL
 def test_a_source_is_a_uri_that_leads_to_the_film(done: Videos) -> None:
     """5.3: `files.source_uri` is file:///..., whatever characters the path has.
 
-    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    Where: ledger/sqlite/migrations/0008_sources.sql
     """
     (uri,) = done.column("SELECT source_uri FROM files")
     assert " " not in uri

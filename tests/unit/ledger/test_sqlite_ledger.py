@@ -1,6 +1,7 @@
 """What is SQLite's own: its file, its settings, its refusals, its clock, its views, its crash points."""
 
 import contextlib
+import json
 import os
 import signal
 import sqlite3
@@ -543,6 +544,36 @@ def test_the_views_stand_texts_that_are_no_documents(ledger: SqliteLedger, tmp_p
     for view in ("jobs", "files", "chunks", "attempts", "leases", "event_log"):
         look(tmp_path / "ledger.sqlite", f"SELECT * FROM {view}")
     assert look(tmp_path / "ledger.sqlite", "SELECT source_uri FROM files WHERE job_id = 'job_odd'") == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("path", "type", "uri"),
+    [
+        ("s3://bucket/a film.mp4", "s3", "s3://bucket/a film.mp4"),
+        ("gs://bucket/film.mp4", "gs", "gs://bucket/film.mp4"),
+        ("az://container/film.mp4", "az", "az://container/film.mp4"),
+        ("/films/a film.mp4", "local", "file:///films/a%20film.mp4"),
+        ("films/film.mp4", "local", "file:///home/films/film.mp4"),
+    ],
+)
+def test_an_original_is_named_where_it_lies(tmp_path: Path, path: str, type: str, uri: str) -> None:
+    kept = tmp_path / "ledger.sqlite"
+    with contextlib.closing(SqliteLedger(kept, places={"originals": "/home"})) as ledger:
+        ledger.submit(replace(NEW, payload=json.dumps({"source": {"path": path}})), PROBE)
+    assert look(kept, "SELECT source_type, source_uri FROM files JOIN jobs USING (job_id)") == [(type, uri)]
+
+
+def test_work_without_a_plan_has_true_bounds_and_no_file_of_its_own(ledger: SqliteLedger, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    options = {"start_us": 2_000_000, "end_us": 4_500_000}
+    spec = json.dumps({"options": options, "plan_hash": "ab", "span": None})
+    ledger.submit(replace(NEW, recipe="clip"), Draft(task_id(NEW.id, "clip", None), NEW.id, "clip", None, spec))
+    bounds = look(path, "SELECT start_seconds, end_seconds, chunk_plan_hash FROM chunks")
+    assert bounds == [(2.0, 4.5, "ab")]
+    queued = replace(NEW, id="job_q", request_id="q", recipe="queue", payload='{"source": {"path": "queue:default"}}')
+    ledger.submit(queued, Draft("job_q.work", "job_q", "work", None, "{}"))
+    asked = "SELECT source_uri, chunk_plan_hash FROM files JOIN chunks USING (file_id) WHERE job_id = 'job_q'"
+    assert look(path, asked) == [("queue:default", "")]
 
 
 def test_a_forgotten_job_leaves_no_attempts(ledger: SqliteLedger, tmp_path: Path) -> None:
