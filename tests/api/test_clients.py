@@ -58,9 +58,13 @@ def test_programs_get_json_where_people_get_pages(server: Serving) -> None:
     program = {"Accept": "application/json, text/plain, */*"}
     assert server.get("/jobs", headers=program)["items"][0]["id"] == job
     assert server.get(f"/jobs/{job}", headers=program)["id"] == job
-    assert server.get("/videos/vid_none", 404, headers=program)["code"] == "NotFound"
+    for anything in (program, {"Accept": "*/*"}, {"Accept": ""}):
+        assert server.get("/videos/vid_none", 404, headers=anything)["code"] == "NotFound"
+        assert server.get("/search?q=film", headers=anything)["hits"] == []
+    assert server.http.get(f"/jobs/{job}").text.startswith("<!doctype html>")
     person = {"Accept": "text/html,application/xhtml+xml,application/json;q=0.9"}
-    assert server.http.get("/jobs", headers=person).text.startswith("<!doctype html>")
+    for path in ("/jobs", "/search?q=film", "/videos/vid_none"):
+        assert server.http.get(path, headers=person).text.startswith("<!doctype html>")
 
 
 def test_files_are_called_like_the_film(developed: Serving) -> None:

@@ -172,15 +172,18 @@ def test_subtitles_of_a_clip_need_words_and_a_known_way(developed: Serving) -> N
 
 def test_a_film_in_3d_is_watched_and_kept(developed: Serving, film: Path) -> None:
     video, home = only_video(developed)["id"], developed.library.home
-    page = f"/videos/{video}"
-    before = developed.http.get(page).text
+
+    def page(**query: str) -> str:
+        return str(developed.http.get(f"/videos/{video}", params=query, headers={"Accept": "text/html"}).text)
+
+    before = page()
     assert "Make a 3D version" in before
     assert "data-deep" not in before
     name = f"videos/3d/{video}/anaglyph-dubois.mp4"
     home.blobs.publish(name, "me", home.blobs.put("me", film).sha256)
-    assert 'download="three shots &lt;b&gt;.anaglyph.mp4"' in developed.http.get(page).text
-    assert f'src="/files/{name}"' in developed.http.get(page, params={"view": "anaglyph-dubois"}).text
-    assert "data-deep" not in developed.http.get(page, params={"view": "half-sbs"}).text
+    assert 'download="three shots &lt;b&gt;.anaglyph.mp4"' in page()
+    assert f'src="/files/{name}"' in page(view="anaglyph-dubois")
+    assert "data-deep" not in page(view="half-sbs")
     part = developed.http.get(f"/files/{name}", headers={"Range": "bytes=4-7"})
     assert (part.status_code, part.content) == (206, b"ftyp")
     with serving(home.folder, owner="somebody") as other:

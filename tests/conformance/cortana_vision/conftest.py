@@ -27,7 +27,7 @@ class Pipeline:
 
     def get(self, place: str, status: int = 200, **query: str) -> Any:
         """What a program is answered."""
-        answer = self.site.http.get(place, params=query, headers={"Accept": "application/json"})
+        answer = self.site.http.get(place, params=query)
         assert answer.status_code == status, answer.text
         return answer.json()
 

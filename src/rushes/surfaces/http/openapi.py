@@ -56,6 +56,16 @@ class JsonRoute(APIRoute):
         return super().matches(scope)
 
 
+class ProgramRoute(APIRoute):
+    """A route beside a page of the same name: the page is for browsers, which ask for HTML by its name."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As ever, but not for browsers."""
+        if "text/html" in Headers(scope=scope).get("accept", ""):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
 class HeadMiddleware:
     """Answers HEAD as GET without a body; some routes answer HEAD themselves, and streams never do."""
 

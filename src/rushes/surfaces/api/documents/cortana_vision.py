@@ -18,11 +18,11 @@ from rushes.library.jobs import Step, join_steps, video_of
 from rushes.library.videos import Video
 from rushes.surfaces.api import clips, search
 from rushes.surfaces.http.deps import Id, LibraryDep, Name
-from rushes.surfaces.http.openapi import JsonRoute
+from rushes.surfaces.http.openapi import ProgramRoute
 from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter()
-for_programs = APIRouter(route_class=JsonRoute)
+for_programs = APIRouter(route_class=ProgramRoute)
 for_programs.add_api_route("/search", search.search)
 
 JOB_TYPES = {

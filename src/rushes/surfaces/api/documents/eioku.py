@@ -16,11 +16,11 @@ from rushes.library.watching.paths import Record
 from rushes.surfaces.api import artifacts, jobs, videos
 from rushes.surfaces.api.documents.eioku_config import TaskConfigs, config_of, stored_configs
 from rushes.surfaces.http.deps import Id, LibraryDep, Place
-from rushes.surfaces.http.openapi import JsonRoute
+from rushes.surfaces.http.openapi import ProgramRoute
 from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, TaskShape, page, unseal
 
 router = APIRouter()
-for_programs = APIRouter(route_class=JsonRoute)
+for_programs = APIRouter(route_class=ProgramRoute)
 
 Status = Literal["", "PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
 ABORTED = "Aborted by user"  # the error of a task that was cancelled after it had begun

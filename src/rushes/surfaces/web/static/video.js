@@ -98,7 +98,7 @@ followJobs((job) => {
 async function refresh() {
   due = false;
   if (document.querySelector("form.correct")) return;
-  const page = new DOMParser().parseFromString(await fetch(location.href).then((answer) => answer.text()), "text/html");
+  const page = new DOMParser().parseFromString(await fetch(location.href, { headers: { Accept: "text/html" } }).then((answer) => answer.text()), "text/html");
   if (!player.video && page.querySelector("video")) { location.reload(); return; }
   for (const panel of page.querySelectorAll("[data-panel]")) document.getElementById(panel.id).replaceChildren(...panel.childNodes);
   document.querySelector("[data-working]")?.replaceWith(page.querySelector("[data-working]") ?? "");
