@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any
 from rushes.blob_identity import check_identity
 from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import NotFound, Refused, RushesError
-from rushes.domain.job import Job
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import StageSpec
-from rushes.domain.task import Task
-from rushes.domain.task_types import task_type
-from rushes.domain.video import BlockOriginal, Fingerprint, RemoteOriginal
-from rushes.domain.worker import NOW, QUEUE_STAGE, bound_lane, queue_lane
+from rushes.domain.task_types import describe_task
+from rushes.domain.video import BUCKETS, BlockOriginal, Fingerprint, RemoteOriginal
+from rushes.domain.worker import NOW, QUEUE_SOURCE, QUEUE_STAGE, bound_lane, queue_lane
 from rushes.home_folder import originals_of
 from rushes.index.follower import Follower
 from rushes.index.port import Index, SemanticIndex
@@ -81,6 +79,10 @@ class Home:
     def originals(self) -> Path:
         """The folder that relative paths of originals begin in."""
         return originals_of(self.folder)
+
+    def place_of(self, path: str) -> str:
+        """Where an original lies, as an absolute path or as it is addressed; "" if nobody said where."""
+        return path if not path or path.startswith((*BUCKETS, QUEUE_SOURCE)) else str(self.originals / path)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -292,7 +294,8 @@ class Home:
         try:
             rows = self.ledger.tasks(ids=tasks, limit=len(tasks)).rows
             jobs = {job: self.ledger.job(job) for job in {row.job for row in rows}}
-            return {row.id: describe_task(row, jobs[row.job]) for row in rows}
+            places = {id: self.place_of(json.loads(job.payload)["source"]["path"]) for id, job in jobs.items()}
+            return {row.id: describe_task(row, jobs[row.job], places[row.job]) for row in rows}
         except (RushesError, ValueError, LookupError, TypeError, AttributeError):  # a hint is worth no failure
             return {}
 
@@ -316,13 +319,6 @@ class Home:
         for name in ("ledger", "records", "index", "transport"):
             if name in self.__dict__:
                 self.__dict__[name].close()
-
-
-def describe_task(task: Task, job: Job) -> str:
-    """What a task is about, in JSON and in the words of the documents."""
-    source, facts = json.loads(job.payload)["source"], json.loads(job.facts or "{}")
-    told = {"task_id": task.id, "task_type": task_type(task.stage), "video_id": facts.get("video", "")}
-    return json.dumps(told | {"video_path": source["path"], "config": task.question.get("options", {})})
 
 
 def machine() -> str:

@@ -1,4 +1,11 @@
-"""Types of tasks as other designs call them, each with the stages that are one task there."""
+"""Types of tasks as other designs call them, each with the stages that are one task there, and what is told of one."""
+
+import json
+from collections.abc import Mapping
+
+from rushes.domain.job import Job
+from rushes.domain.keys import JSON
+from rushes.domain.task import Task
 
 TASK_TYPES = {
     "object_detection": ("objects",),
@@ -8,9 +15,24 @@ TASK_TYPES = {
     "place_detection": ("places",),
     "scene_detection": ("shots",),
 }
+OPTIONS = {"confidence_threshold": "min_confidence"}  # of a task: their words -> ours
 _TYPES = {stages[0]: type for type, stages in TASK_TYPES.items()}
 
 
 def task_type(stage: str) -> str:
     """What a stage is called there; its own name if it has no other."""
     return _TYPES.get(stage, stage)
+
+
+def task_config(options: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The options of a task in those words."""
+    words = {ours: theirs for theirs, ours in OPTIONS.items()}
+    told = {words.get(name, name): value for name, value in options.items()}
+    return told | ({"language": told["language"] or None} if "language" in told else {})
+
+
+def describe_task(task: Task, job: Job, path: str) -> str:
+    """What a task is about, in JSON and in those words; `path` is where its film lies."""
+    video = json.loads(job.facts or "{}").get("video", "")
+    told = {"task_id": task.id, "task_type": task_type(task.stage), "video_id": video, "video_path": path}
+    return json.dumps(told | {"config": task_config(task.question.get("options", {}))})

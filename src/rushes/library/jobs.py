@@ -154,6 +154,10 @@ class Jobs:
             raise NotFound(f"no job {id[:60]!r}", what="job")
         return job
 
+    def place_of(self, job: Job) -> str:
+        """Where its film was when it was taken in, as a whole path or address; its name if nobody said where."""
+        return self.home.place_of(json.loads(job.payload).get("source", {}).get("path", "")) or job.name
+
     def get_many(self, ids: Collection[str]) -> dict[str, Job]:
         """Those of these jobs that are there, by id; one question, however many are named."""
         return {job.id: job for job in self.home.ledger.jobs(self.home.owner, ids=ids).rows} if ids else {}

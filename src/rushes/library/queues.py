@@ -28,7 +28,7 @@ from rushes.domain.task import (
     with_trace,
 )
 from rushes.domain.video import Fingerprint
-from rushes.domain.worker import QUEUE_STAGE, Incarnation, queue_lane
+from rushes.domain.worker import QUEUE_SOURCE, QUEUE_STAGE, Incarnation, queue_lane
 from rushes.home import Home, version
 from rushes.jobs.control import Reconciler
 from rushes.ledger.port import Page
@@ -104,7 +104,7 @@ class Queues:
         owner, request = self.home.owner, digest(["queue", request_id])
         job = job_id(owner, request)
         asked = {STAGE: self._kept(job, params)}
-        payload = JobSpec(owner, Fingerprint(f"queue:{queue}", 0, 0), (STAGE,), asked).to_text()
+        payload = JobSpec(owner, Fingerprint(f"{QUEUE_SOURCE}{queue}", 0, 0), (STAGE,), asked).to_text()
         new = NewJob(job, owner, request, request_id, RECIPE, payload, priority, queue=queue)
         with span("job.submit", job=job, queue=queue):
             spec = with_trace(_spec(owner), current())

@@ -51,8 +51,11 @@ def test_a_job_tells_what_it_is_about(bench: Bench) -> None:
     assert payload["task_id"] == f"{job.id}.objects.00000"
     assert payload["task_type"] == "object_detection"
     assert payload["video_id"] == json.loads(bench.home.ledger.job(job.id).facts)["video"]
-    assert payload["video_path"].endswith(job.name)
-    assert payload["config"]["frame_interval"] == 30
+    assert payload["video_path"] == str(bench.folder / job.name)
+    config = {"model_name": "yolov8n.pt", "frame_interval": 30, "confidence_threshold": 0.5}
+    assert config.items() <= payload["config"].items()
+    speech = json.loads(bench.redis.get(f"job:ml_{job.id}.audio"))
+    assert speech["task_type"] == "audio", "what only we know keeps our name"
 
 
 @pytest.mark.parametrize(

@@ -288,3 +288,13 @@ def test_a_stored_path_is_watched_and_its_film_worked_on(site: Site, video: dict
     assert {row["task_type"] for row in rows} == set(TASK_TYPES)
     assert all(row["created_at"] <= row["started_at"] <= row["completed_at"] for row in rows)
     assert {row["video_id"] for row in rows} == {video["id"]}
+
+
+def test_a_video_has_the_whole_path_of_its_file(bench: Bench) -> None:
+    """Video Discovery Service: file_path is the path of the file, also of one beside the home.
+
+    Where: home.py
+    """
+    job, _ = bench.planned()
+    bench.home.follower.catch_up()
+    assert bench.server.get(f"/videos/{bench.video(job)}")["file_path"] == str(bench.folder / job.name)

@@ -130,14 +130,17 @@ class Videos:
         return spoken_languages(self.home, video)
 
     # Files
+    def place_of(self, video: Video) -> str:
+        """Where its original was when it was taken in, as a whole path or address."""
+        return self.home.place_of(video.path)
+
     def source(self, video: Video) -> str:
         """Where the original is now, as `Library.add` takes it.
 
         Raises:
             SourceMissing: it is at none of its places any more.
         """
-        source = original(self.home, video).spec.source
-        return source.path if source.far else str(self.home.originals / source.path)
+        return self.home.place_of(original(self.home, video).spec.source.path)
 
     def open_original(self, video: Video) -> BinaryIO:
         """The original's bytes: of the very file that was compared with what was taken in.

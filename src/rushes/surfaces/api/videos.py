@@ -128,7 +128,7 @@ class Shots:
 def list_videos(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[VideoShape]:
     """List videos, newest first."""
     rows, more = library.videos.page(unseal(request, cursor, "videos"), limit)
-    return page(request, [of_video(v) for v in rows], more, "videos")
+    return page(request, [of_video(v, library.videos.place_of(v)) for v in rows], more, "videos")
 
 
 @router.post("/videos", status_code=202, response_model=list[AddedShape])
@@ -182,7 +182,8 @@ def check_places(request: Request, library: Library, places: list[str]) -> list[
 @router.get("/videos/{video_id}")
 def get_video(library: LibraryDep, video_id: Id) -> VideoShape:
     """Get a video."""
-    return of_video(library.videos.get(video_id))
+    video = library.videos.get(video_id)
+    return of_video(video, library.videos.place_of(video))
 
 
 @router.patch("/videos/{video_id}")

@@ -162,13 +162,13 @@ class VideoShape(Video):
     s3_thumb_path: str = ""
 
 
-def of_video(video: Video) -> VideoShape:
-    """A video for programs and pages."""
+def of_video(video: Video, path: str = "") -> VideoShape:
+    """A video for programs and pages; to programs, the whole `path` of its original is told."""
     poster, proxy = (FILES + name if name else "" for name in (video.poster, video.proxy))
     status = _STATUS.get(video.state, "processing")
     same = _same(Video, video) | {"poster": poster, "proxy": proxy}
-    paths = {"s3_original_path": video.path, "s3_proxy_path": video.proxy, "s3_thumb_path": video.poster}
-    file = {"file_path": video.path, "file_hash": video.sha256, "duration": video.duration_us / 1_000_000}
+    paths = {"s3_original_path": path or video.path, "s3_proxy_path": video.proxy, "s3_thumb_path": video.poster}
+    file = {"file_path": path or video.path, "file_hash": video.sha256, "duration": video.duration_us / 1_000_000}
     return VideoShape(**same | paths | file, video_id=video.id, status=status, owner_id=video.owner)
 
 

@@ -209,10 +209,10 @@ def list_jobs(library: LibraryDep, video_id: Id, job_type: Annotated[str, Query(
     """The jobs of a video (or of a run whose video is not known yet) by type: its newest runs, and its clips."""
     if video_id.startswith("job_"):
         run = library.jobs.get(video_id)
-        found = [*_of_run(library, Original(video_of(run), run.name), run)]
+        found = [*_of_run(library, Original(video_of(run), library.jobs.place_of(run)), run)]
     else:
         video = library.videos.get(video_id)
-        original = Original(video.id, video.path)
+        original = Original(video.id, library.videos.place_of(video))
         runs = library.jobs.of_video(video, MOST_JOBS)
         found = [job for run in runs for job in _of_run(library, original, run)]
         found += [_of_clip(library, original, clip) for clip in library.clips.of_video(video.id)]

@@ -6,11 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rushes.domain.errors import Refused
-from rushes.domain.task_types import TASK_TYPES
+from rushes.domain.task_types import OPTIONS, TASK_TYPES, task_config
 from rushes.library import JobRequest
 
-_OURS = {"confidence_threshold": "min_confidence"}
-_THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 # The document's names of models stand for the ones that are shipped; what transcribes is looked up with the models.
 MODELS = {
     "objects": ("yolov8n.pt",),
@@ -104,9 +102,7 @@ class TaskConfigs(_Config):
 
 def config_of(stage: str, options: Mapping[str, Any], profile: str, models: Mapping[str, str]) -> dict[str, Any]:
     """What a step was asked, in the document's words, and the model that answers."""
-    told = {_THEIRS.get(name, name): value for name, value in options.items()}
-    if stage == "transcribe":
-        told["language"] = told["language"] or None
+    told = task_config(options)
     model = models.get(_CAPABILITIES.get(stage, stage))
     return told | {"model_profile": told.pop("profile", profile)} | ({"model": model} if model else {})
 
@@ -125,5 +121,5 @@ def _options(stage: str, config: Mapping[str, Any]) -> dict[str, Any]:
     model = config.get("model_name")
     if model is not None and model not in MODELS.get(stage, (model,)):
         raise Refused(f"unknown model {model[:60]!r}", f"Choose from: {', '.join(MODELS[stage])}")
-    options = {_OURS.get(name, name): value for name, value in config.items()}
+    options = {OPTIONS.get(name, name): value for name, value in config.items()}
     return options | ({"language": options["language"] or ""} if "language" in options else {})
