@@ -36,10 +36,11 @@ FOREIGN_VARIABLES = {
     "POSTGRES_USER": "DATABASE_URL",
     "POSTGRES_PASSWORD": "DATABASE_URL",
     "POSTGRES_DB": "DATABASE_URL",
-    "STORAGE_ADAPTER": "blobs: s3://, gs:// or az://",
-    "STORAGE_PROVIDER": "blobs: s3://, gs:// or az://",
     "METRICS_PROVIDER": "OTEL_EXPORTER_OTLP_ENDPOINT",
 }
+# Whose bucket is meant where S3_BUCKET is a bare name.
+STORAGE_ADAPTER = ("STORAGE_ADAPTER", "STORAGE_PROVIDER")
+_ADAPTERS = {"aws": "s3://", "gcp": "gs://", "azure": "az://"}
 
 
 def _field(doc: str, default: Any = None, *aliases: str, of: tuple[str, ...] = (), least: int = 0) -> Any:
@@ -60,7 +61,12 @@ class Settings:
         "",
         "DATABASE_URL",
     )
-    blobs: str = _field("results: empty = a folder in the home, s3://bucket/prefix, gs:// or az://", "", "S3_BUCKET")
+    blobs: str = _field(
+        "results: empty = a folder in the home, s3://bucket/prefix, gs:// or az://; "
+        "of a bare S3_BUCKET, STORAGE_ADAPTER says where it is: aws (the default), gcp or azure",
+        "",
+        "S3_BUCKET",
+    )
     hints: str = _field("hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL")
     site: str = _field("name of the machines that see the same files under the same paths (empty = this one alone)", "")
     shared: bool = _field("the home's folder is mounted on every worker of the fleet", default=False)
@@ -279,8 +285,17 @@ def foreign_variables(env: Mapping[str, str]) -> dict[str, str]:
 def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
     """The settings that an environment sets, as text."""
     found = {f.name: env[v] for f in fields(Settings) for v in reversed(_variables(f.name)) if v in env}
-    bucket = found.get("blobs", "")  # S3_BUCKET is a bare name
-    return found | ({"blobs": f"s3://{bucket}"} if bucket and "://" not in bucket else {})
+    bucket = found.get("blobs", "")
+    return found | ({"blobs": _adapter(env) + bucket} if bucket and "://" not in bucket else {})
+
+
+def _adapter(env: Mapping[str, str]) -> str:
+    """How the address of a bucket begins whose name stands alone."""
+    variable = next((name for name in STORAGE_ADAPTER if env.get(name)), "")
+    adapter = env[variable].lower() if variable else "aws"
+    if adapter not in _ADAPTERS:
+        raise Refused(f"{variable} = {adapter!r} is invalid", f"Allowed: {', '.join(_ADAPTERS)}.")
+    return _ADAPTERS[adapter]
 
 
 def read_file(file: Path, *, trusted: bool) -> dict[str, Any]:

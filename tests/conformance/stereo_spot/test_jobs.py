@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rushes.domain.errors import Refused
 from rushes.domain.stereo_keys import parse_output_key, parse_segment_key, parse_upload_key
 from rushes.settings import load
 from tests.conformance.conftest import Site, Sites
@@ -142,6 +143,21 @@ def test_the_documents_variables_are_understood(
     """
     monkeypatch.setenv(variable, str(value))
     assert getattr(load(tmp_path).settings, setting) == value
+
+
+@pytest.mark.parametrize(
+    ("adapter", "address"), [("", "s3://b"), ("aws", "s3://b"), ("gcp", "gs://b"), ("AZURE", "az://b")]
+)
+def test_the_storage_adapter_says_whose_bucket_is_meant(adapter: str, address: str, tmp_path: Path) -> None:
+    """Portability: the implementation comes by configuration (STORAGE_ADAPTER=aws; STORAGE_PROVIDER for the models).
+
+    Where: settings.py
+    """
+    for variable in ("STORAGE_ADAPTER", "STORAGE_PROVIDER"):
+        assert load(tmp_path, {"S3_BUCKET": "b", variable: adapter}).settings.blobs == address
+    with pytest.raises(Refused, match="STORAGE_ADAPTER"):
+        load(tmp_path, {"S3_BUCKET": "b", "STORAGE_ADAPTER": "floppy"})
+    assert load(tmp_path, {"STORAGE_ADAPTER": "floppy"}).settings.blobs == "", "other programs may have it, too"
 
 
 @pytest.mark.parametrize("key", ["segments/job-abc/00042_00100_anaglyph.mp4", "segments/job-abc/00000_00001_sbs.mp4"])
