@@ -30,6 +30,7 @@ from rushes.engines.http import InferenceServices
 from rushes.engines.models.store import ModelStore
 from rushes.jobs.control import Reconciler, announce_ready
 from rushes.surfaces.api.documents.eioku import ABORTED
+from tests.api.kit import wait_for
 from tests.conformance.conftest import Site
 from tests.conformance.eioku.conftest import LANES, Bench
 
@@ -493,9 +494,15 @@ def test_property_16_services_open_only_what_is_theirs(
     assert not any(c.status == psutil.CONN_LISTEN for p in (worker, *slots) for c in _connections(p))
     assert any(c.raddr and c.raddr.port == database for c in _connections(worker)), "the worker itself does"
     assert not any(c.raddr and c.raddr.port == database for p in slots for c in _connections(p))
-    blocked = _blocked_clients(all_servers.valkey.url)
-    own = {c.laddr.port for c in _connections(api) if c.raddr and c.raddr.port == _port(all_servers.valkey.url)}
-    assert not own & blocked, "the API waits for no job"
+    queue = all_servers.valkey.url
+    at_work = _ports_to(worker, _port(queue))
+    wait_for(lambda: bool(at_work & _blocked_clients(queue)), "the worker never waits for a job")
+    assert not _ports_to(api, _port(queue)) & _blocked_clients(queue), "the API waits for none"
+
+
+def _ports_to(process: psutil.Process, server: int) -> set[int]:
+    """The ports from which a process is connected to a server."""
+    return {c.laddr.port for c in _connections(process) if c.raddr and c.raddr.port == server}
 
 
 def _blocked_clients(url: str) -> set[int]:

@@ -84,6 +84,22 @@ def test_jobs_in_progress_come_by_creation_the_newest_first(site: Site) -> None:
     assert places == sorted(places, reverse=True)
 
 
+def test_finished_jobs_come_after_them_the_last_to_finish_first(site: Site) -> None:
+    """Web UI, all jobs: completed jobs descend by `completed_at`, after all that are in progress.
+
+    Where: library/jobs.py
+    """
+    first, second, third = (begin(site) for _ in range(3))
+    for job in (second, first, third):
+        assert site.http.post(f"/api/v1/jobs/{job}/cancel").status_code == 200
+    found = site.http.get("/jobs?limit=500", headers=JSON).json()["items"]
+    over = [job["completed_at"] is not None for job in found]
+    assert over == sorted(over)
+    ended = [job for job in found if job["completed_at"]]
+    assert [job["job_id"] for job in ended][:3] == [third, first, second]
+    assert [job["completed_at"] for job in ended] == sorted((job["completed_at"] for job in ended), reverse=True)
+
+
 def test_the_list_is_paged_and_each_job_comes_once(site: Site) -> None:
     """Web UI, all jobs: the list has pages, finished jobs after those in progress.
 
