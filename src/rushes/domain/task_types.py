@@ -24,15 +24,16 @@ def task_type(stage: str) -> str:
     return _TYPES.get(stage, stage)
 
 
-def task_config(options: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The options of a task in those words."""
+def task_config(options: Mapping[str, JSON], profile: str) -> dict[str, JSON]:
+    """The options of a task in those words; `profile` is that of its job."""
     words = {ours: theirs for theirs, ours in OPTIONS.items()}
     told = {words.get(name, name): value for name, value in options.items()}
+    told["model_profile"] = told.pop("profile", profile)
     return told | ({"language": told["language"] or None} if "language" in told else {})
 
 
 def describe_task(task: Task, job: Job, path: str) -> str:
     """What a task is about, in JSON and in those words; `path` is where its film lies."""
-    video = json.loads(job.facts or "{}").get("video", "")
+    video, profile = json.loads(job.facts or "{}").get("video", ""), json.loads(job.payload).get("profile", "")
     told = {"task_id": task.id, "task_type": task_type(task.stage), "video_id": video, "video_path": path}
-    return json.dumps(told | {"config": task_config(task.question.get("options", {}))})
+    return json.dumps(told | {"config": task_config(task.question.get("options", {}), profile)})

@@ -17,6 +17,7 @@ from rushes.telemetry import log
 from rushes.wiring.postgres import PostgresSetup
 from tests.api.kit import PROGRAM
 from tests.conformance.eioku.conftest import Bench
+from tests.conformance.eioku.test_tasks import DEFAULTS
 from tests.log_lines import logged
 
 
@@ -52,8 +53,7 @@ def test_a_job_tells_what_it_is_about(bench: Bench) -> None:
     assert payload["task_type"] == "object_detection"
     assert payload["video_id"] == json.loads(bench.home.ledger.job(job.id).facts)["video"]
     assert payload["video_path"] == str(bench.folder / job.name)
-    config = {"model_name": "yolov8n.pt", "frame_interval": 30, "confidence_threshold": 0.5}
-    assert config.items() <= payload["config"].items()
+    assert payload["config"] == DEFAULTS["object_detection"]
     speech = json.loads(bench.redis.get(f"job:ml_{job.id}.audio"))
     assert speech["task_type"] == "audio", "what only we know keeps our name"
 

@@ -90,7 +90,7 @@ def make_clip(
     video = library.videos.get(asked.video_id)
     clip = library.clips.order(video, asked.t_start / 1000, asked.t_end / 1000, asked.padding_ms)
     response.headers["Location"] = f"/clips/{clip.id}"
-    return ClipCreated(clip.id, clip.status)
+    return ClipCreated(clip.id, "queued" if clip.status == "processing" else clip.status)  # a worker may be quick
 
 
 @router.get("/clips/{clip_id}")

@@ -102,9 +102,9 @@ class TaskConfigs(_Config):
 
 def config_of(stage: str, options: Mapping[str, Any], profile: str, models: Mapping[str, str]) -> dict[str, Any]:
     """What a step was asked, in the document's words, and the model that answers."""
-    told = task_config(options)
+    told = task_config(options, profile)
     model = models.get(_CAPABILITIES.get(stage, stage))
-    return told | {"model_profile": told.pop("profile", profile)} | ({"model": model} if model else {})
+    return told | ({"model": model} if model else {})
 
 
 def stored_configs(options: Mapping[str, Any], profile: str) -> dict[str, dict[str, Any]]:
