@@ -341,7 +341,8 @@ def test_repair_says_what_it_found(developed: Serving) -> None:
     (video,) = developed.library.videos.page()[0]
 
     def repaired() -> str:
-        return developed.http.post(f"/videos/{video.id}/repair", follow_redirects=True).text
+        browser = {"Accept": "text/html"}
+        return developed.http.post(f"/videos/{video.id}/repair", headers=browser, follow_redirects=True).text
 
     assert "Nothing to repair" in repaired()
     for file in (developed.library.folder / "files" / "videos" / "proxy" / video.id).iterdir():
