@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON
 from rushes.domain.task import Task
+from rushes.domain.text import clean_text
 
 TASK_TYPES = {
     "object_detection": ("objects",),
@@ -35,5 +36,5 @@ def task_config(options: Mapping[str, JSON], profile: str) -> dict[str, JSON]:
 def describe_task(task: Task, job: Job, path: str) -> str:
     """What a task is about, in JSON and in those words; `path` is where its film lies."""
     video, profile = json.loads(job.facts or "{}").get("video", ""), json.loads(job.payload).get("profile", "")
-    told = {"task_id": task.id, "task_type": task_type(task.stage), "video_id": video, "video_path": path}
+    told = {"task_id": task.id, "task_type": task_type(task.stage), "video_id": video, "video_path": clean_text(path)}
     return json.dumps(told | {"config": task_config(task.question.get("options", {}), profile)})

@@ -13,6 +13,7 @@ from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, TRIAL, Job, JobCommand, JobState
 from rushes.domain.keys import is_id, parse_task_id
 from rushes.domain.task import Task, TaskState
+from rushes.domain.text import clean_text
 from rushes.domain.worker import NOW, Worker
 from rushes.home import Home, machine
 from rushes.index.port import Video
@@ -156,7 +157,7 @@ class Jobs:
 
     def place_of(self, job: Job) -> str:
         """Where its film was when it was taken in, as a whole path or address; its name if nobody said where."""
-        return self.home.place_of(json.loads(job.payload).get("source", {}).get("path", "")) or job.name
+        return clean_text(self.home.place_of(json.loads(job.payload).get("source", {}).get("path", ""))) or job.name
 
     def get_many(self, ids: Collection[str]) -> dict[str, Job]:
         """Those of these jobs that are there, by id; one question, however many are named."""

@@ -132,7 +132,7 @@ class Videos:
     # Files
     def place_of(self, video: Video) -> str:
         """Where its original was when it was taken in, as a whole path or address."""
-        return self.home.place_of(video.path)
+        return clean_text(self.home.place_of(video.path))
 
     def source(self, video: Video) -> str:
         """Where the original is now, as `Library.add` takes it.
