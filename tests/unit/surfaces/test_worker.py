@@ -81,6 +81,8 @@ def test_a_reader_that_sleeps_does_not_keep_a_worker_from_ending(monkeypatch: py
     closing.join(30.0)
     ended = not closing.is_alive()
     wakes.set()
+    view._box.put(None)  # else what is left is printed into the next test
+    view._printer.join(30.0)
     assert ended
 
 
