@@ -9,7 +9,9 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +36,17 @@ from rushes.domain.errors import EngineAway
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import Task
+from rushes.domain.worker import ENGINE_AWAY
 from rushes.engines.http import InferenceServices
 from rushes.engines.port import RATE, DecodingOptions, Engine
 from rushes.engines.remote import RemoteEngine
 from rushes.engines.wire import pack, pack_floats
 from rushes.ledger.pages import all_events, all_tasks
 from rushes.library import JobRequest, Library
+from rushes.library.work.progress import EngineOutage
+from rushes.library.work.workers import HomeWorker
 from rushes.servers.process import Running
+from rushes.worker.inputs import Input
 from tests.acceptance.conftest import VOICE, draw, sights, wait_for
 from tests.acceptance.test_inference import manifests
 from tests.asynchronous_endpoint import Endpoint, asynchronous_endpoint
@@ -152,6 +158,47 @@ def test_a_film_is_the_same_film_with_services_that_fail_in_every_way(
         assert bad.done[: len(manners)] == manners
         assert "gone" in bad.done
     assert far == near
+
+
+@contextmanager
+def one_worker(home: Path) -> Iterator[tuple["Future[None]", list[Input]]]:
+    """A worker of one slot that leaves when nothing is left: how it ends, and what it is told."""
+    told: list[Input] = []
+    with Library(home) as library, ThreadPoolExecutor(1) as pool:
+        worker = HomeWorker(library.home, slots=1, until_idle=True)
+        worker.show(told.append)
+        try:
+            yield pool.submit(worker.shell.run), told
+        finally:
+            worker.shell.request_stop()
+            worker.shell.request_stop()
+
+
+def test_work_without_models_goes_on_while_no_service_answers_and_it_is_said_why_the_rest_waits(
+    service: str, footage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    films = {"objects": footage, "develop": draw(tmp_path / "other.mp4", 2, (64, 36))}
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "no-models"))
+    monkeypatch.setattr("rushes.worker.lanes.AWAY_SECONDS", 0.5)
+    with bad_proxy(service, []) as bad:
+        monkeypatch.setenv("RUSHES_INFERENCE", bad.url)
+        with Library(tmp_path / "home") as library:
+            asked = {stage: JobRequest(only=(stage,), chunk="5", profile="fast") for stage in films}
+            added = {stage: library.add([film], asked[stage])[0].job for stage, film in films.items()}
+            asking, plain = (job.id for job in added.values() if job)
+            with one_worker(tmp_path / "home") as (over, told):
+                wait_for(lambda: library.jobs.get(plain).state is JobState.COMPLETED, "the other film is done")
+                wait_for(lambda: any(map(EngineOutage.of, told)), "the outage is told")
+                reasons = partial(_reasons, library, asking, "objects")
+                wait_for(lambda: reasons() == {ENGINE_AWAY}, "it is said why")
+                assert not [task for task in all_tasks(library.home.ledger, asking) if task.failures]
+                bad.manners = ["well"] * 100
+                wait_for(lambda: library.jobs.get(asking).state is JobState.COMPLETED or over.done(), "it goes on")
+                assert library.jobs.get(asking).state is JobState.COMPLETED, "it did not leave before"
+
+
+def _reasons(library: Library, job: str, stage: str) -> set[str]:
+    return {why.reason for why in library.jobs.why(job) if why.stage == stage}
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ def machine_of(worker: str) -> str:
 
 
 CPU_LANE, GPU_LANE = "cpu", "gpu"
+ENGINE_AWAY = "no inference service responds"  # the note of a worker that leaves lane gpu for a while
 QUEUE_STAGE, _OWN_QUEUE = "work", "q-"  # of jobs in queues of one's own: their one task, and how their lanes begin
 QUEUE_SOURCE = "queue:"  # stands before the name of the queue where other jobs have the path of their film
 NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone

@@ -7,10 +7,12 @@ from enum import StrEnum
 
 from rushes.domain.job import Job, JobState
 from rushes.domain.task import Task, TaskState
-from rushes.domain.worker import NOW, Worker, lanes_of, queue_of, site_of
+from rushes.domain.worker import ENGINE_AWAY, GPU_LANE, NOW, Worker, lanes_of, queue_of, site_of
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import needs_of
+
+_START_ENGINE = "start one with rushes ml, or check the setting inference; work resumes automatically"
 
 
 class Reason(StrEnum):
@@ -25,6 +27,7 @@ class Reason(StrEnum):
     NEEDS_FILE = "its file has not arrived"
     BACKS_OFF = "waiting to retry after a failure"
     ANSWER_PENDING = "waiting for the answer of an asynchronous endpoint"
+    ENGINE_AWAY = ENGINE_AWAY
     NO_WORKER = "no worker takes its lane"
     WORKERS_DRAIN = "every worker is draining"
     DISK_FULL = "the disk is full"
@@ -69,7 +72,7 @@ def reason_of(task: Task, job: Job, tasks: Mapping[str, Task], workers: Sequence
     if task.state is TaskState.WAITING:
         return _waits(task, tasks)
     if task.awaits_answer:
-        return Reason.ANSWER_PENDING, "it continues when the answer arrives"
+        return _not_answered(workers)
     if task.due_in:
         kind = task.failure.kind if task.failure else ""
         return Reason.BACKS_OFF, f"{task.due_in:.0f} s, then attempt {task.failures + 1} of 4 ({kind})"
@@ -87,6 +90,12 @@ def _waits(task: Task, tasks: Mapping[str, Task]) -> tuple[Reason, str]:
     return Reason.NEEDS_WORK, ", ".join(f"{stage} ({n} left)" for stage, n in sorted(left.items()))
 
 
+def _not_answered(workers: Sequence[Worker]) -> tuple[Reason, str]:
+    if any(w.note == ENGINE_AWAY for w in workers if w.alive):
+        return Reason.ENGINE_AWAY, _START_ENGINE
+    return Reason.ANSWER_PENDING, "it continues when the answer arrives"
+
+
 def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
     if (queue := queue_of(task.lane)) != task.lane:
         return Reason.NEXT, f"a program takes it from the queue {queue}"
@@ -99,6 +108,8 @@ def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
         return Reason.WORKERS_DRAIN, "start another worker"
     if all(w.note == "disk full" for w in takers):
         return Reason.DISK_FULL, "free some space; work resumes automatically"
+    if task.lane.partition("@")[0] == GPU_LANE and all(w.note == ENGINE_AWAY for w in takers):
+        return Reason.ENGINE_AWAY, _START_ENGINE
     slots, busy = sum(w.incarnation.slots for w in takers), sum(len(w.held) for w in takers)
     if busy >= slots:
         return Reason.NO_FREE_SLOT, f"{busy} of {slots} in lane {task.lane} busy"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from rushes.domain.errors import EngineAway
 from rushes.domain.task import RENEW_SECONDS, Lease, LeaseStatus, retry_delay
 from rushes.domain.worker import NOW, DiskSpace, lanes_at
 from rushes.worker.commands import (
@@ -153,6 +154,8 @@ def _react(state: State, input: Input) -> Step:
         case TaskFailed():
             if not input.counts and not input.delay:  # and others see at once what it takes no more
                 state = replace(state, rest_until=state.now + REST_SECONDS, renew_at=state.now)
+            if input.failure.kind == EngineAway.__name__:  # the same of lane gpu
+                state = replace(state, renew_at=state.now)
             return _settle(state, input.task, input.fence, lambda held: _failed(held.lease, input))
         case _:
             return _update(state, input), ()

@@ -71,7 +71,7 @@ class TaskFinished:
 class TaskFailed:
     """An attempt failed. `final`: never try again; `counts`: False for a hand-back (drained, disk full).
 
-    `delay`: its task waits for an answer, so many seconds at the most, and another one can be worked on.
+    `delay`: its task waits for an answer or a service, so many seconds at the most; others can be worked on.
     """
 
     task: str

@@ -14,6 +14,7 @@ from rushes.worker.inputs import TaskFailed
 BLIND = "an original is missing here; left to other machines for a minute"
 BLIND_SECONDS = 60.0  # for which the lanes of a site are left to the others of it
 AWAY_SECONDS = 10.0  # for which lane gpu is left after no service answered
+LOOK_SECONDS = 10.0  # in which work that was left is found again: two sweeps
 
 
 class SiteLanes:
@@ -69,7 +70,7 @@ class EngineLanes:
     @property
     def tried_lately(self) -> bool:
         """Whether work that it left may be there, which the next looks find."""
-        return self._clock() < self._away_until + AWAY_SECONDS
+        return self._clock() < self._away_until + LOOK_SECONDS
 
     def judge(self, failed: TaskFailed) -> TaskFailed:
         """A task that found no service comes again later, and this worker need not rest."""

@@ -18,9 +18,9 @@ from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
 from rushes.worker.child import ChildDeps
 from rushes.worker.hints import Background, Hints
+from rushes.worker.lanes import EngineLanes, SiteLanes
 from rushes.worker.outbox import Outbox
 from rushes.worker.scratch import clear
-from rushes.worker.site_lanes import SiteLanes
 from rushes.worker.slots import Slots, given_back, never_started
 from rushes.worker.task_filter import FilteredTasks
 
@@ -65,7 +65,8 @@ class Shell:
         self.on_input: Callable[[inputs.Input], None] = lambda _input: None  # called in the worker's loop
         self.bugs, self._outage = BugLog(), Outage("store unavailable")
         self._filtered = deps.filter
-        self._site_lanes, self._left = SiteLanes(deps.ledger), UnservedLanes(deps.ledger)
+        self._site_lanes, self._engine_lanes = SiteLanes(deps.ledger), EngineLanes()
+        self._left = UnservedLanes(deps.ledger)
         self._background = Background(self.bugs)
         self._retention, self._retention_at = Background(self.bugs), time.monotonic() + RETENTION_SECONDS
         report = self._inputs.put
@@ -84,7 +85,7 @@ class Shell:
     def idle(self) -> bool:
         """Whether it holds nothing, and the last look at all that it takes found nothing."""
         halfway = self._filtered and self._filtered.halfway
-        return self.state.idle and self._inputs.empty() and not halfway
+        return self.state.idle and self._inputs.empty() and not halfway and not self._engine_lanes.tried_lately
 
     def request_stop(self, reason: str = "", within: float | None = None) -> None:
         """The first request drains, the second stops at once. Safe inside a signal handler."""
@@ -126,7 +127,7 @@ class Shell:
 
     def _step(self, input: inputs.Input) -> None:
         if isinstance(input, inputs.TaskFailed) and (held := self.state.held.get(input.task)):
-            input = self._site_lanes.judge(self.me, held.lease, input)
+            input = self._engine_lanes.judge(self._site_lanes.judge(self.me, held.lease, input))
         self.on_input(input)
         before = self.state
         self.state, todo = core.step(self.state, input, time.monotonic())
@@ -212,12 +213,12 @@ class Shell:
         return ledger.claim(self.me.id, lanes, n, hinted)
 
     def _lanes(self, lanes: Sequence[str]) -> tuple[str, ...]:
-        """What these lanes of the core mean now: less while originals are missing here, more if others take less."""
-        return self._site_lanes.lanes((*lanes, *self._left.beside(lanes)))
+        """What these lanes of the core mean now: less while originals or models are away, more if others take less."""
+        return self._engine_lanes.lanes(self._site_lanes.lanes((*lanes, *self._left.beside(lanes))))
 
     def _renew(self, command: commands.Renew) -> None:
         try:
-            note = command.note or self._site_lanes.note
+            note = command.note or self._site_lanes.note or self._engine_lanes.note
             reply = self._deps.ledger.renew(self.me, command.holding, command.progress, note)
         except WrongHome as e:
             return self._leave_because(e)

@@ -8,7 +8,7 @@ import pytest
 
 from rushes.domain.job import Counts, Job, JobState
 from rushes.domain.task import Failure, Task, TaskState
-from rushes.domain.worker import Incarnation, Worker
+from rushes.domain.worker import ENGINE_AWAY, Incarnation, Worker
 from rushes.jobs.why import Reason, reason_of
 
 JOB = Job("job_a", "me", "", "r", "film.mp4", "searchable", "{}", "{}", JobState.RUNNING, False, 0, Counts(), 1, "")
@@ -28,6 +28,7 @@ def worker(**more: Any) -> Worker:
     return replace(Worker(who, True, False, "", (), 20.0, ""), **more)
 
 
+BOTH_LANES = replace(worker().incarnation, lanes=("cpu", "gpu"))
 NEED = task(TaskState.READY, name="job_a.develop.00001")
 
 CASES = {
@@ -45,6 +46,7 @@ CASES = {
     Reason.NEEDS_FILE: (task(TaskState.WAITING), JOB, [], [worker()]),
     Reason.BACKS_OFF: (task(failure=FAILURE, failures=1, due_in=23.0), JOB, [], [worker()]),
     Reason.ANSWER_PENDING: (task(failures=1, due_in=23.0), JOB, [], [worker()]),
+    Reason.ENGINE_AWAY: (task(lane="gpu"), JOB, [], [worker(incarnation=BOTH_LANES, note=ENGINE_AWAY)]),
     Reason.NO_WORKER: (task(), JOB, [], [worker(alive=False)]),
     Reason.WORKERS_DRAIN: (task(), JOB, [], [worker(draining=True)]),
     Reason.DISK_FULL: (task(), JOB, [], [worker(note="disk full")]),
@@ -81,3 +83,10 @@ def test_a_need_that_is_not_done_is_counted() -> None:
 def test_a_backing_off_task_says_which_attempt_is_next() -> None:
     one, job, _, workers = CASES[Reason.BACKS_OFF]
     assert reason_of(one, job, {}, workers)[1] == "23 s, then attempt 2 of 4 (BadMedia)"
+
+
+def test_a_task_that_no_service_answered_waits_for_one_and_work_without_models_does_not() -> None:
+    away = worker(incarnation=BOTH_LANES, note=ENGINE_AWAY)
+    assert reason_of(task(due_in=5.0), JOB, {}, [away])[0] is Reason.ENGINE_AWAY
+    assert reason_of(task(lane="cpu"), JOB, {}, [away])[0] is Reason.NEXT
+    assert reason_of(task(lane="gpu"), JOB, {}, [away, replace(away, note="")])[0] is Reason.NEXT

@@ -1,15 +1,16 @@
 """Progress: bars for people, lines for logs, JSON for programs."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from rushes.domain.job import Counts, JobState
-from rushes.library.work.progress import DiskSpace, JobProgress, JobsProgress
+from rushes.library.work.progress import DiskSpace, EngineOutage, JobProgress, JobsProgress
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.progress import Bars, Lines, Plain, Row, bar, rows_of, total_of
+from rushes.surfaces.cli.views.progress import OUTAGE_SECONDS, Bars, Lines, Plain, Row, bar, rows_of, total_of
 from tests.unit.cli_library import snapshot, stage
 
 
@@ -194,6 +195,38 @@ def test_a_terminal_shows_that_the_disk_is_nearly_full_as_long_as_it_is() -> Non
     assert NEARLY_FULL in [str(line) for line in bars.picture(at(snapshot())).renderables]
     bars.disk_space(DiskSpace(enough=True))
     assert NEARLY_FULL not in [str(line) for line in bars.picture(at(snapshot())).renderables]
+
+
+AWAY = EngineOutage("no inference service responds: http://ml:8001")
+AWAY_TOLD = "no inference service responds: http://ml:8001; that work waits and continues automatically"
+
+
+def test_an_outage_of_inference_is_told_once_and_again_after_a_silence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, program = Plain(Session(), lambda _snapshot: None), Lines(Session(json=True, progress=False))
+    for watcher in (plain, program):
+        for _ in range(3):
+            watcher.show(AWAY)
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == [AWAY_TOLD]
+    (said,) = map(json.loads, captured.out.splitlines())
+    assert (said["stage"], said["message"]) == ("inference", AWAY_TOLD)
+    later = time.monotonic() + OUTAGE_SECONDS
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    plain.show(AWAY)
+    assert capsys.readouterr().err.splitlines() == [AWAY_TOLD]
+
+
+def test_a_terminal_shows_an_outage_of_inference_until_it_was_told_of_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    screen.console._width = 100
+    bars = Bars(screen, lambda _snapshot: None)
+    bars.show(AWAY)
+    assert AWAY_TOLD in [str(line) for line in bars.picture(at(snapshot())).renderables]
+    later = time.monotonic() + OUTAGE_SECONDS
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert AWAY_TOLD not in [str(line) for line in bars.picture(at(snapshot())).renderables]
 
 
 def test_stages_that_were_over_at_the_first_look_are_no_news(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from rushes.ledger.memory import MemoryLedger
 from rushes.worker import core
 from rushes.worker.commands import Claim, GiveBack, Renew, Start
 from rushes.worker.inputs import Claimed, TaskFailed, Tick
-from rushes.worker.lanes import AWAY_SECONDS, BLIND, BLIND_SECONDS, EngineLanes, SiteLanes
+from rushes.worker.lanes import AWAY_SECONDS, BLIND, BLIND_SECONDS, LOOK_SECONDS, EngineLanes, SiteLanes
 
 MISSING = Failure("SourceMissing", "film.mp4: No such file", "", "")
 HERE = Incarnation("m.here.b.1", "here", "b", 1, "1", ("cpu", "cpu@studio"))
@@ -97,6 +97,6 @@ def test_lane_gpu_is_left_for_a_while_when_no_service_answers_and_the_worker_doe
     assert state.takes
     clock.now = AWAY_SECONDS
     assert (engines.lanes(lanes), engines.note, engines.tried_lately) == (lanes, "", True)
-    clock.now = 2 * AWAY_SECONDS
+    clock.now = AWAY_SECONDS + LOOK_SECONDS
     assert not engines.tried_lately
     assert (engines.judge(FAILED), engines.note) == (FAILED, "")

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rushes.domain.errors import EngineAway
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.worker import DiskSpace
 from rushes.engines.models.store import ModelProgress
 from rushes.jobs.intake import IntakeResult
 from rushes.jobs.progress import JobProgress, StageProgress
+from rushes.worker.inputs import Input, TaskFailed
 
 __all__ = ["DiskSpace", "JobProgress", "ModelProgress", "StageProgress"]
 
@@ -73,4 +75,20 @@ class RunReport:
         return 3 if some else self.code
 
 
-RunProgress = ModelProgress | FilmsAdded | JobsProgress | DiskSpace | StopSignal | RunReport  # the report comes last
+@dataclass(frozen=True, slots=True)
+class EngineOutage:
+    """A task found no model that answers: it waits, and so do others of its kind."""
+
+    message: str
+
+    @staticmethod
+    def of(input: Input) -> "EngineOutage | None":
+        """What a worker was told, if it is that."""
+        if isinstance(input, TaskFailed) and not input.counts and input.failure.kind == EngineAway.__name__:
+            return EngineOutage(input.failure.message)
+        return None
+
+
+RunProgress = (  # the report comes last
+    ModelProgress | FilmsAdded | JobsProgress | DiskSpace | EngineOutage | StopSignal | RunReport
+)

@@ -27,7 +27,7 @@ from rushes.jobs.maintenance.verify import OnProgress, find_missing, verify
 from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.jobs.progress import JobsWatcher
-from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
+from rushes.library.work.progress import EngineOutage, FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
 from rushes.library.work.workers import JobWorker
 from rushes.telemetry import log
 from rushes.worker.inputs import Input
@@ -122,6 +122,8 @@ def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
     def on_input(input: Input) -> None:
         if isinstance(input, DiskSpace) and input.enough != worker.shell.state.has_space:  # each lane reports it
             news.put(input)
+        if outage := EngineOutage.of(input):
+            news.put(outage)
 
     def work() -> None:
         looked.wait(FIRST_SECONDS)

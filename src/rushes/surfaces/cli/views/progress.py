@@ -10,7 +10,15 @@ from rich.text import Text
 
 from rushes.domain.grouping import grouped
 from rushes.domain.job import FINAL
-from rushes.library.work.progress import DiskSpace, JobProgress, JobsProgress, RunProgress, StageProgress, StopSignal
+from rushes.library.work.progress import (
+    DiskSpace,
+    EngineOutage,
+    JobProgress,
+    JobsProgress,
+    RunProgress,
+    StageProgress,
+    StopSignal,
+)
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.rows import facts_of, header, recipe_of
@@ -18,6 +26,7 @@ from rushes.surfaces.words import plural, size, speed_factor, time_range
 
 CELLS = 20
 STATUS_SECONDS = 1.0
+OUTAGE_SECONDS = 30.0  # after which an outage that is told of no more is over: it is told of every ten seconds or so
 NAME_CELLS, HEADS = 32, 12  # on a terminal: cells for a name, and videos that get a line each
 KEEPS = "Ctrl-C pauses, nothing is lost"
 
@@ -56,6 +65,8 @@ class Watcher:
                 self.look(progress)
             case DiskSpace():
                 self.disk_space(progress)
+            case EngineOutage():
+                self.outage(progress)
             case StopSignal():
                 self.stop()
 
@@ -67,6 +78,9 @@ class Watcher:
 
     def disk_space(self, space: DiskSpace) -> None:
         """The disk has no space for more, or has again."""
+
+    def outage(self, outage: EngineOutage) -> None:
+        """Models cannot be asked; told again and again while that lasts."""
 
     def close(self) -> None:
         """The work has stopped."""
@@ -126,7 +140,8 @@ class Bars(Watcher):
     def __init__(self, screen: Screen, expect: Expect) -> None:
         self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
         self._live = Live(console=screen.console, auto_refresh=False, transient=True)
-        self._signals, self._space = 0, DiskSpace(enough=True)
+        self._signals, self._space, self._outage = 0, DiskSpace(enough=True), ""
+        self._outage_until = 0.0
 
     def begin(self, films: int) -> None:
         """Something to see before the first snapshot."""
@@ -140,6 +155,10 @@ class Bars(Watcher):
     def disk_space(self, space: DiskSpace) -> None:
         """The picture says it as long as it holds."""
         self._space = space
+
+    def outage(self, outage: EngineOutage) -> None:
+        """The picture says it until it was not told for a while."""
+        self._outage, self._outage_until = outage_words(outage), time.monotonic() + OUTAGE_SECONDS
 
     def look(self, progress: JobsProgress) -> None:
         """Draw."""
@@ -162,6 +181,8 @@ class Bars(Watcher):
         )
         if not self._space.enough:
             lines.append(self._screen.cropped((space_words(self._space), NOW)))
+        if time.monotonic() < self._outage_until:
+            lines.append(self._screen.cropped((self._outage, NOW)))
         lines.append(self._foot(rows, snapshots))
         return Group(*lines)
 
@@ -189,6 +210,7 @@ class Plain(Watcher):
 
     def __init__(self, session: Session, expect: Expect) -> None:
         self._session, self._ended, self._signals = session, Ended(), 0
+        self._outages = Outages(session)
         self._heads = Heads(session.remark, expect)
 
     def stop(self) -> None:
@@ -199,6 +221,10 @@ class Plain(Watcher):
     def disk_space(self, space: DiskSpace) -> None:
         """Say so."""
         report_space(self._session, space)
+
+    def outage(self, outage: EngineOutage) -> None:
+        """Say so, once."""
+        self._outages.report(outage)
 
     def look(self, progress: JobsProgress) -> None:
         """Print what ended since the last snapshot."""
@@ -216,6 +242,7 @@ class Lines(Watcher):
 
     def __init__(self, session: Session) -> None:
         self._session, self._ended, self._last = session, Ended(), 0.0
+        self._outages = Outages(session)
 
     def begin(self, films: int) -> None:
         """So many videos."""
@@ -224,6 +251,10 @@ class Lines(Watcher):
     def disk_space(self, space: DiskSpace) -> None:
         """A status that belongs to no job."""
         report_space(self._session, space)
+
+    def outage(self, outage: EngineOutage) -> None:
+        """A status that belongs to no job, once."""
+        self._outages.report(outage)
 
     def look(self, progress: JobsProgress) -> None:
         """Print each running stage of each job."""
@@ -335,3 +366,22 @@ def report_space(session: Session, space: DiskSpace) -> None:
     counted = {"bytes_free": space.free, "bytes_kept_free": space.reserve}
     session.message("status", stage="room", enough=space.enough, **counted, message=space_words(space))
     session.remark((space_words(space), NOW))
+
+
+def outage_words(outage: EngineOutage) -> str:
+    """What does not answer, and that nothing is lost."""
+    return f"{outage.message}; that work waits and continues automatically"
+
+
+class Outages:
+    """Tells of models that cannot be asked: once, and again if it is told after a while of silence."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._over = session, 0.0
+
+    def report(self, outage: EngineOutage) -> None:
+        """A line for people; for programs a status that belongs to no job."""
+        if time.monotonic() >= self._over:
+            self._session.message("status", stage="inference", message=outage_words(outage))
+            self._session.remark((outage_words(outage), NOW))
+        self._over = time.monotonic() + OUTAGE_SECONDS

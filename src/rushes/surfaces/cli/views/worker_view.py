@@ -16,9 +16,10 @@ from rich.text import Text
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
 from rushes.domain.worker import DiskSpace
+from rushes.library.work.progress import EngineOutage
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.progress import report_space, stopping
+from rushes.surfaces.cli.views.progress import Outages, report_space, stopping
 from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
@@ -61,7 +62,8 @@ class WorkerView:
     def __init__(self, session: Session, name_of: Callable[[str], str], state: Callable[[], State]) -> None:
         self._session, self._name_of, self._state = session, name_of, state
         self._names: dict[str, str] = {}
-        self._box: queue.Queue[OutboxEntry | DiskSpace | None] = queue.Queue(WAITING)
+        self._outages = Outages(session)
+        self._box: queue.Queue[OutboxEntry | DiskSpace | EngineOutage | None] = queue.Queue(WAITING)
         self._begun, self._signals = time.monotonic(), 0
         self.count = Counter[str]()
         self._printer = threading.Thread(target=self._print_all, daemon=True)
@@ -73,11 +75,13 @@ class WorkerView:
         """Called in the worker's loop: counts, and leaves the output to another thread."""
         if isinstance(input, DiskSpace) and input.enough != self._state().has_space:  # each lane reports it
             self._put(input)
+        if outage := EngineOutage.of(input):
+            self._put(outage)
         if isinstance(input, OutboxEntryWritten):
             self.count[outcome_of(input.entry).word] += 1
             self._put(input.entry)
 
-    def _put(self, item: OutboxEntry | DiskSpace) -> None:
+    def _put(self, item: OutboxEntry | DiskSpace | EngineOutage) -> None:
         if not self._box.full():
             self._box.put(item)
 
@@ -133,6 +137,8 @@ class WorkerView:
         while (item := self._box.get()) is not None:
             if isinstance(item, DiskSpace):
                 report_space(self._session, item)
+            elif isinstance(item, EngineOutage):
+                self._outages.report(item)
             else:
                 self._print(outcome_of(item))
 
