@@ -48,7 +48,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # what a process counts itself; eac
     "rushes_events_dropped_total": ("counter", "events that a stream did not send to its client, by reason"),
     "rushes_jobs_enqueued_total": ("counter", "jobs put into custom queues"),
     "rushes_jobs_dequeued_total": ("counter", "jobs handed to workers of custom queues"),
-    "rushes_jobs_completed_total": ("counter", "reports that ended a job of a custom queue, repeats included"),
+    "rushes_jobs_completed_total": ("counter", "jobs of custom queues that a report of their worker ended"),
     "rushes_jobs_visibility_updates_total": ("counter", "leases extended by workers of custom queues"),
     "rushes_rpc_requests_total": ("counter", "finished gRPC calls, by method and code"),
     "rushes_rpc_request_seconds": ("histogram", "seconds of gRPC calls, by method"),

@@ -193,7 +193,7 @@ COUNTED = {
     ("rushes_jobs_enqueued_total", "films"): 1,
     ("rushes_jobs_dequeued_total", "films"): 1,
     ("rushes_jobs_visibility_updates_total",): 1,
-    ("rushes_jobs_completed_total", "films", "completed"): 2,
+    ("rushes_jobs_completed_total", "films", "completed"): 1,
     ("rushes_events_persisted_total",): 3,
     ("rushes_events_publish_total", "true"): 1,
     ("rushes_events_publish_total", "false"): 1,

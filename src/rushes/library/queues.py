@@ -179,10 +179,11 @@ class Queues:
     def complete(self, token: str, job: str, result: bytes = b"") -> Job:
         """Done; the same token again is done already. Raises as `extend`; ForeignToken: it is another job's."""
         read = self._read(token, job=job)
-        if result and self._holds(read):  # else it is done already, or somebody else's
+        holds = self._holds(read)  # else it is done already, or somebody else's
+        if result and holds:
             self._documents.keep_result(read.job, read.fence, result)
         reply = self.home.ledger.complete(read.receipt, [Finish(read.task, read.fence)])
-        return self._settle(read, reply.verdicts[0])
+        return self._settle(read, reply.verdicts[0], counts=holds)
 
     def fail(self, token: str, message: str, *, retry: bool = True) -> Job:
         """The attempt failed: tried again after a while (four times in all), or never. Raises as `extend`."""
@@ -301,12 +302,12 @@ class Queues:
     def _read(self, token: str, queue: str = "", job: str = "") -> TaskToken:
         return self._keys.signer().read(token, self.home.owner, queue, job)
 
-    def _settle(self, read: TaskToken, verdict: Verdict) -> Job:
+    def _settle(self, read: TaskToken, verdict: Verdict, *, counts: bool = True) -> Job:
         if verdict is not Verdict.OK:
             raise _stale(read)
         self._leave(read)
         job = self.home.ledger.job(read.job)
-        if job.state in FINAL:
+        if counts and job.state in FINAL:
             PROCESS.add("rushes_jobs_completed_total", queue=read.queue, state=job.state.value)
         return job
 
