@@ -3,7 +3,7 @@
 import hashlib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from attempt_kit import (
     remote_attempt,
     straight,
 )
+from tests.api.kit import wait_for
 
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import DamagedBlob, NoRoom, StoreAway
@@ -153,7 +154,7 @@ def test_a_server_whose_disk_is_full_takes_nothing(tmp_path: Path) -> None:
         remote_attempt(home, straight, stack)([]).blobs.put(ME, b"made")
 
 
-def test_files_that_are_sent_lock_no_renewal_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_files_nor_other_calls_lock_a_renewal_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease is lost if it cannot be renewed for 30 seconds; a file may take longer."""
     monkeypatch.setattr(rpc_server, "CallLimit", partial(CallLimit, 1, dict.fromkeys(LASTING, 1)))
     with ExitStack() as stack:
@@ -166,5 +167,17 @@ def test_files_that_are_sent_lock_no_renewal_out(tmp_path: Path, monkeypatch: py
         assert next(slow).size == 50_000_000
         with pytest.raises(StoreAway, match="too many calls"):
             next(world.server.read("ReadBlob", ask))
-        kept = RemoteLedger(world.server).renew(WORKER, {world.lease.task: world.lease.fence}, {}).leases
+        ledger = RemoteLedger(world.server)
+        waiting = world.server.begin("Wait", workers_pb2.WaitRequest(lanes=["cpu"], seconds=20.0), 60.0)
+        wait_for(lambda: is_refused(ledger.sweep), "nobody waits")
+        kept = ledger.renew(WORKER, {world.lease.task: world.lease.fence}, {}).leases
         assert kept == {world.lease.task: LeaseStatus.KEEP}
+        waiting.cancel()
+
+
+def is_refused(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except StoreAway as e:
+        return "too many calls" in str(e)
+    return False

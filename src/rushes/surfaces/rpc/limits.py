@@ -14,13 +14,14 @@ LASTING: Mapping[tuple[str, ...], int] = {  # methods that share a bound
     ("JobService/Dequeue",): 64,
     ("JobEventsService/Publish",): 64,
     ("JobEventsService/Stream",): 32,
+    ("WorkerService/Renew",): 16,  # short, and 30 s without one cost a lease
     ("WorkerService/ReadBlob", "WorkerService/ReadOriginal", "WorkerService/WriteBlob"): 64,
 }
 SPARE = 4  # threads for probes, and to refuse
 
 
 class CallLimit(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Refuses what is too much, so that neither watchers nor files lock workers out. Probes are always answered."""
+    """Refuses what is too much: neither watchers nor files cost a worker its lease. Probes are always answered."""
 
     def __init__(self, calls: int = CALLS, lasting: Mapping[tuple[str, ...], int] = LASTING) -> None:
         self.threads = calls + sum(lasting.values()) + SPARE
