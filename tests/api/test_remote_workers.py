@@ -36,11 +36,12 @@ from rushes.library import Library
 from rushes.library.access import worker_tokens
 from rushes.library.access.worker_tokens import WorkerTokens
 from rushes.remote import client
-from rushes.remote.client import RemoteServer, ServerAddress
+from rushes.remote.client import RemoteServer, ServerAddress, patiently
 from rushes.remote.generated import workers_pb2 as pb
 from rushes.sources.remote import RemoteFilm
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.rpc.server import RpcServer
+from tests.api.test_rpc import authority
 
 ME = Incarnation("m.h.b.1", "elsewhere", "boot", 1, "1", ("cpu",), 1, "m", "0")
 
@@ -325,6 +326,34 @@ def test_the_film_is_read_block_by_block_while_it_is_what_was_taken_in(
         RemoteFilm(server, LocalCache(site.folder / "more", 1 << 30), server.token(lease.task, lease.fence)).block(0)
 
 
+def test_of_several_servers_another_is_asked_when_one_is_gone(site: Site, tmp_path: Path) -> None:
+    """Each with TLS, and a certificate of its own."""
+    ours = authority(tmp_path / "ca")
+    options = {
+        name: (str(file), "the test") for name, file in zip(("grpc_cert", "grpc_key"), ours.signed("one"), strict=True)
+    }
+    with Library(site.library.folder, options=options) as library:
+        first, second = RpcServer(library, "127.0.0.1:0"), RpcServer(library, "127.0.0.1:0")
+        address = f"127.0.0.1:{first.port}"
+        first.start()
+        second.start()
+        token = WorkerTokens(library.home).create("one")
+        url = f"grpcs://{address},localhost:{second.port}"
+        remote = RemoteServer(ServerAddress(url, token, str(ours.ca)))
+        ledger = RemoteLedger(remote)
+        assert not ledger.renew(ME, {}, {}).gone
+        first.stop()
+        assert not ledger.renew(ME, {}, {}).gone
+        first = RpcServer(library, address)
+        first.start()
+        second.stop()
+        assert not patiently(lambda: ledger.renew(ME, {}, {})).gone
+        first.stop()
+        with pytest.raises(StoreAway):
+            ledger.renew(ME, {}, {})
+        remote.close()
+
+
 def test_tokens_of_what_is_held_stay_and_others_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "TOKENS", 3)
     server = RemoteServer(ServerAddress("grpc://127.0.0.1:9", "one.token"))
@@ -339,6 +368,6 @@ def test_tokens_of_what_is_held_stay_and_others_do_not_pile_up(monkeypatch: pyte
 def test_an_address_that_is_none_is_refused() -> None:
     for url in ("grpc://", "http://host:1", "grpc://host", "grpcs://host:port", "grpc://:x"):
         with pytest.raises(Refused):
-            ServerAddress(url, "x").channel()
+            ServerAddress(url, "x").channels()
     told = CliRunner().invoke(main, ["worker", "--server", "http://host:1"])
     assert (told.exit_code, "grpcs://host:port" in told.output) == (2, True)

@@ -47,7 +47,7 @@ class Authority:
     def signed(self, name: str) -> tuple[Path, Path]:
         """A certificate for this machine, and its key."""
         cert, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        _openssl("req", "-x509", *P256, "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+        _openssl("req", "-x509", *P256, "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
                  "-addext", "basicConstraints=critical,CA:FALSE", "-CA", self.ca, "-CAkey", self.folder / "ca.key",
                  "-keyout", key, "-out", cert)  # fmt: skip
         return cert, key

@@ -86,7 +86,7 @@ def test_a_program_behind_a_proxy_takes_tells_and_completes(tmp_path: Path) -> N
         server.start()
         stack.callback(server.stop)
         address = stack.enter_context(behind_nginx(tmp_path / "nginx", f"127.0.0.1:{server.port}"))
-        channel = stack.enter_context(address.channel())
+        channel = stack.enter_context(address.channels()[0])
         library.queues.enqueue("default", "one", b"params")
         take = channel.unary_stream(
             "/rushes.v1.JobService/Dequeue", jobs_pb2.DequeueRequest.SerializeToString,
@@ -112,7 +112,7 @@ def test_a_program_behind_a_proxy_takes_tells_and_completes(tmp_path: Path) -> N
 
 def test_a_proxy_in_front_of_a_server_without_a_token_lets_nobody_in(tmp_path: Path) -> None:
     with listening(tmp_path / "home") as address, behind_nginx(tmp_path / "nginx", address) as proxy:
-        with proxy.channel() as channel:
+        with proxy.channels()[0] as channel:
             call = channel.unary_unary(
                 "/rushes.v1.JobService/List", jobs_pb2.ListRequest.SerializeToString, jobs_pb2.ListResponse.FromString
             )

@@ -1,9 +1,11 @@
 """The connection of a worker without credentials to its server: calls, their errors as ours, and the task tokens."""
 
+import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,8 +49,8 @@ class ServerAddress:
     cert: str = ""
     key: str = ""
 
-    def channel(self) -> Any:
-        """A connection that is made again by itself.
+    def channels(self) -> list[Any]:
+        """A connection to each server, that is made again by itself.
 
         Raises:
             Refused: the address or a file cannot be read.
@@ -57,10 +59,10 @@ class ServerAddress:
         hosts = [host for part in rest.split(",") if (host := part.removeprefix(f"{scheme}://").strip("/ "))]
         if f"{scheme}://" not in SCHEMES or not hosts or not all(host.rpartition(":")[2].isdigit() for host in hosts):
             raise Refused(f"{self.url!r} is not the address of a server", "Write it as grpcs://host:port.")
-        target = hosts[0] if len(hosts) == 1 else f"ipv4:{','.join(hosts)}"
         if scheme == "grpc":
-            return grpc.insecure_channel(target, _OPTIONS)
-        return grpc.secure_channel(target, self._credentials(), _OPTIONS)
+            return [grpc.insecure_channel(host, _OPTIONS) for host in hosts]
+        credentials = self._credentials()
+        return [grpc.secure_channel(host, credentials, _OPTIONS) for host in hosts]
 
     def _credentials(self) -> Any:
         files = [_read(path) for path in (self.ca, self.key, self.cert)]
@@ -75,7 +77,7 @@ def _read(path: str) -> bytes | None:
 
 
 class RemoteServer:
-    """Calls of WorkerService, with the worker's token; used from several threads."""
+    """Calls of WorkerService, with the worker's token, to one server until it is away; used from several threads."""
 
     def __init__(self, address: ServerAddress) -> None:
         """Raises Refused: there is no token, or the address cannot be read."""
@@ -84,8 +86,9 @@ class RemoteServer:
         if not address.token:
             raise Refused("a worker token is needed", "Set RUSHES_WORKER_TOKEN; make one: rushes tokens worker NAME")
         self._metadata = (("authorization", f"Bearer {address.token}"),)
-        self._channel = address.channel()
-        self._methods = {method.name: self._method(method) for method in _SERVICE.methods}
+        self._channels = address.channels()
+        self._methods = [_methods(channel) for channel in self._channels]
+        self._at = secrets.randbelow(len(self._methods))  # many workers ask several servers
         self._tokens: OrderedDict[tuple[str, int], str] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -112,39 +115,69 @@ class RemoteServer:
             NotAllowed: it does not take the worker's token.
             RushesError: what failed there.
         """
-        with _translated():
-            return self._methods[method](request, timeout=seconds, metadata=self._about())
+        at = self._at
+        try:
+            return self._call(method, request, seconds)
+        except StoreAway:
+            if self._at == at:
+                raise
+            return self._call(method, request, seconds)  # of the next server
+
+    def _call(self, method: str, request: Any, seconds: float) -> Any:
+        with self._asking() as methods:
+            return methods[method](request, timeout=seconds, metadata=self._about())
 
     def begin(self, method: str, request: Any, seconds: float) -> Any:
         """The same as something to wait for, and to cancel."""
-        return self._methods[method].future(request, timeout=seconds, metadata=self._about())
+        return self._methods[self._at][method].future(request, timeout=seconds, metadata=self._about())
 
     def read(self, method: str, request: Any) -> Iterator[Any]:
         """The parts of an answer. Raises as `call`, while they are read as well."""
-        with _translated():
-            yield from self._methods[method](request, timeout=FILE_SECONDS, metadata=self._about())
+        with self._asking() as methods:
+            yield from methods[method](request, timeout=FILE_SECONDS, metadata=self._about())
 
     def write(self, method: str, requests: Iterable[Any]) -> Any:
         """The answer to something that is sent in parts. Raises as `call`."""
-        with _translated():
-            return self._methods[method](iter(requests), timeout=FILE_SECONDS, metadata=self._about())
+        with self._asking() as methods:
+            return methods[method](iter(requests), timeout=FILE_SECONDS, metadata=self._about())
 
     def close(self) -> None:
-        """Close the connection."""
-        self._channel.close()
+        """Close the connections."""
+        for channel in self._channels:
+            channel.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[dict[str, Any]]:
+        """The methods of a server; their errors as ours, and the next server if it is away."""
+        at = self._at
+        try:
+            yield self._methods[at]
+        except grpc.RpcError as e:
+            error = error_of(e)
+            if isinstance(error, StoreAway) and self._at == at:
+                self._at = (at + 1) % len(self._methods)
+            raise error from e
 
     def _about(self) -> tuple[tuple[str, str], ...]:
         trace = current()
         return (*self._metadata, (HEADER, trace)) if trace else self._metadata
 
-    def _method(self, method: Any) -> Any:
-        make = {
-            (False, False): self._channel.unary_unary,
-            (False, True): self._channel.unary_stream,
-            (True, False): self._channel.stream_unary,
-        }[method.client_streaming, method.server_streaming]
-        request, answer = getattr(pb, method.input_type.name), getattr(pb, method.output_type.name)
-        return make(f"/{_SERVICE.full_name}/{method.name}", request.SerializeToString, answer.FromString)
+
+def _methods(channel: Any) -> dict[str, Any]:
+    """The methods of the service, by name."""
+    make = {
+        (False, False): channel.unary_unary,
+        (False, True): channel.unary_stream,
+        (True, False): channel.stream_unary,
+    }
+    return {
+        method.name: make[method.client_streaming, method.server_streaming](
+            f"/{_SERVICE.full_name}/{method.name}",
+            getattr(pb, method.input_type.name).SerializeToString,
+            getattr(pb, method.output_type.name).FromString,
+        )
+        for method in _SERVICE.methods
+    }
 
 
 def patiently(ask: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
@@ -158,17 +191,6 @@ def patiently(ask: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
                 raise
             time.sleep(pause)
             pause = min(2.0, 2 * pause)
-
-
-class _translated:  # noqa: N801 - a context, which an iterator may be left in
-    """What gRPC raises, as ours."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, grpc.RpcError):
-            raise error_of(error) from error
 
 
 def error_of(error: Any) -> RushesError:
