@@ -63,7 +63,7 @@ def test_the_traces_of_one_film_form_one_tree_from_upload_to_search(
             work_once(home)
         assert [job.state for job in server.library.jobs.page().rows] == ["completed"]
         assert server.http.get("/api/v1/search?q=anything", headers=HEADERS).status_code == 200
-        tracing.stop()
+    tracing.stop()  # once the server is gone: a request is over after its answer
     spans = tree(collector)
     names = {span.name for span in spans}
     assert remote == ({"gRPC WorkerService/WriteBlob", "gRPC WorkerService/CreateManifest"} <= names)
