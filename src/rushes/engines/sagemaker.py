@@ -18,7 +18,7 @@ from obstore.exceptions import AlreadyExistsError
 from rushes.aws.client import Service
 from rushes.bucket.client import BucketClient, connect, translate_errors
 from rushes.bucket.location import BucketLocation, parse_location
-from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed, NotAllowed
+from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed, RushesError
 from rushes.engines.in_flight import InFlight
 from rushes.engines.wire import LARGEST, call_name
 from rushes.telemetry import log
@@ -30,6 +30,7 @@ _LONGEST_CALL = 3600
 _LOOK_SECONDS = 1.0  # between looks for the answers of all questions in flight
 _ID_LENGTH = 64
 _TEXT = 2000
+_HINT = "Check the endpoint, the rights of this machine and the setting inference. Work continues automatically."
 _DOING = "calling an asynchronous endpoint"
 
 
@@ -122,8 +123,8 @@ class AsynchronousEndpoint:
                 RequestTTLSeconds=QUEUED_SECONDS,
                 InvocationTimeoutSeconds=self._call_seconds,
             )
-        except NotAllowed as e:
-            raise EngineAway(f"{self._name} cannot be asked: {e}", e.advice) from e
+        except RushesError as e:  # no rights, no such endpoint, no network: neither the work nor a store is to blame
+            raise EngineAway(f"{self._name} cannot be asked: {e}", _HINT) from e
 
     @contextlib.contextmanager
     def _turn(self, task: str, name: str) -> Iterator[None]:

@@ -9,7 +9,15 @@ import pytest
 from obstore.store import MemoryStore
 
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import AnswerPending, EngineAway, InferenceFailed, NotAllowed
+from rushes.domain.errors import (
+    AnswerPending,
+    EngineAway,
+    InferenceFailed,
+    NotAllowed,
+    RushesError,
+    StoreAway,
+    Throttled,
+)
 from rushes.engines import sagemaker
 from rushes.engines.in_flight import InFlight
 from rushes.engines.port import answered
@@ -116,14 +124,20 @@ def test_an_answer_that_is_too_large_is_a_failure_and_asked_for_again(
     assert len(service.asked) == 2
 
 
-def test_a_worker_without_rights_fails_no_work(service: Sagemaker, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [NotAllowed("no rights"), Throttled("too often"), StoreAway("no network"), RushesError("no such endpoint")],
+)
+def test_an_endpoint_that_cannot_be_asked_fails_no_work_and_is_no_store_that_is_away(
+    error: RushesError, service: Sagemaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise NotAllowed("AccessDenied")
+        raise error
 
     mine = worker(service, in_flight=1)
     with monkeypatch.context() as refusing:
         refusing.setattr(service, "ask", refuse)
-        with pytest.raises(EngineAway, match="films cannot be asked: AccessDenied"):
+        with pytest.raises(EngineAway, match=f"films cannot be asked: {error}"):
             mine.answer(TASK, 1, "hear", b"call")
     pending(lambda: mine.answer(TASK, 2, "hear", b"call"))
 
