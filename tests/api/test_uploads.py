@@ -20,12 +20,14 @@ from anyio.lowlevel import checkpoint
 from rushes.blobs.documents import read_document
 from rushes.bucket.location import BucketLocation
 from rushes.domain.task import TaskState
+from rushes.home_location import bucket_home
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
 from rushes.uploads.limits import unsent
 from rushes.uploads.service import Uploads
 from rushes.uploads.writer import UploadWriter
 from tests.api.kit import Serving, serving, wait_for
+from tests.google_storage import google_storage
 
 PART = "application/offset+octet-stream"
 
@@ -256,6 +258,27 @@ def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(
         assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data
         assert not list((home / "uploads").rglob("*.part"))
         assert offset(server, at) == len(data)
+
+
+def test_in_a_bucket_of_google_uploads_go_through_the_server_and_are_there_for_every_machine(
+    film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = film.read_bytes()
+    with google_storage() as google:
+        monkeypatch.setenv("S3_ENDPOINT", google.url)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        with serving(bucket_home("gs://films/archive")) as server:
+            at, job = begin(server, data, direct="yes")
+            assert send(server, at, 0, data).status_code == 204
+            assert probe_state(server, job) is TaskState.READY
+            assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data
+            (added,) = server.library.upload([film], JobRequest(only=("probe",)))
+            assert added.job
+            assert probe_state(server, added.job.id) is TaskState.READY
+            assert {key.partition("/source.")[2] for key in google.objects if "/input/" in key} == {
+                "mp4",
+                "mp4/ckpt.sqlite",
+            }
 
 
 def promise(server: Serving, size: int, **headers: str) -> int:

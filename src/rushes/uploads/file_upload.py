@@ -9,7 +9,7 @@ from rushes.domain.errors import Refused, RushesError
 from rushes.domain.keys import digest, job_id
 from rushes.domain.stereo_keys import upload_key
 from rushes.domain.task import Need
-from rushes.domain.video import Fingerprint
+from rushes.domain.video import BUCKETS, Fingerprint
 from rushes.home import Home
 from rushes.jobs.arrivals import arrive
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, left_out
@@ -24,7 +24,7 @@ def upload_files(home: Home, places: list[str], wanted: JobRequest) -> Iterator[
     Raises:
         Refused: the home is in no bucket, or the request is invalid.
     """
-    if not address(home.blobs, "input").startswith("s3://"):
+    if not address(home.blobs, "input").startswith(BUCKETS):
         hint = 'Leave --upload out, or set blobs = "s3://bucket/prefix".'
         raise Refused("files can only be uploaded to a home in a bucket", hint)
     for entry in find(map(home.source, places)):

@@ -21,7 +21,7 @@ from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.stereo_keys import CHECKED, upload_key
 from rushes.domain.text import clean_text
-from rushes.domain.video import Fingerprint
+from rushes.domain.video import BUCKETS, Fingerprint
 from rushes.files import locked, make_private
 from rushes.home import Home
 from rushes.jobs.arrivals import arrive
@@ -329,7 +329,7 @@ class Uploads:
     @property
     def _in_bucket(self) -> bool:
         """Whether workers look for it in a bucket; what comes is gathered here first."""
-        return address(self.home.blobs, "input/any").startswith("s3://")
+        return address(self.home.blobs, "input/any").startswith(BUCKETS)
 
     def _check(self, size: int, caller: str, *, here: bool, but: str = "") -> None:
         s = self.home.settings
