@@ -33,6 +33,7 @@ def test_a_clip_from_the_proxy_needs_no_original(library: Library, tmp_path: Pat
     assert original.id != proxy.id
     assert frames(original.path) == frames(proxy.path)
     assert not library.clip("film.mp4", 1_000_000, 3_000_000, 0, proxy=True).made
+    assert {clip.id for clip in library.clips.newest()} == {original.id, proxy.id}  # also those of the terminal
     with pytest.raises(SourceMissing):
         library.clip("film.mp4", 2_000_000, 3_000_000, 0)
 

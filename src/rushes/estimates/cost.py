@@ -142,13 +142,18 @@ def _stage_cost(spec: StageSpec, rates: Sequence[Rate]) -> StageCost | None:
     heard = [r for r in rates if r.voiced_seconds is not None]
     voiced = sum(r.voiced_seconds or 0.0 for r in heard) / sum(r.media_seconds for r in heard) if heard else None
     if telling := [r for r in rates if r.voiced_seconds is None or r.voiced_seconds >= _LEAST_VOICED]:
-        line, by_pixels = _better_fit(telling, usual=spec.reads_source)
+        line, by_pixels = _better_fit(telling, usual=_by_pixels(spec))
         return StageCost(line, by_pixels, voiced, size, len(rates))
     if spec.name in REFERENCE:
         spoken = 1.0 if spec.name == "transcribe" and not heard else voiced
-        return StageCost(LinearCost(0.0, REFERENCE[spec.name]), spec.reads_source, spoken, size, len(rates))
+        return StageCost(LinearCost(0.0, REFERENCE[spec.name]), _by_pixels(spec), spoken, size, len(rates))
     quick = StageCost(LinearCost(0.0, 0.0), by_pixels=False, voiced=None, bytes_per_second=0.0, measured=ENOUGH)
     return None if spec.scope is Scope.CHUNK else quick
+
+
+def _by_pixels(spec: StageSpec) -> bool:
+    """Whether a stage decodes the original's pictures; `audio` reads the whole file, but only its sound."""
+    return spec.reads_source and spec.scope is Scope.CHUNK
 
 
 def _better_fit(rates: Sequence[Rate], *, usual: bool) -> tuple[LinearCost, bool]:

@@ -84,9 +84,7 @@ class Clips:
     ) -> ClipStatus:
         """Ask for a clip from a second to another; the same again is the same clip. Raises as `submit_order` does."""
         span = (round(start * 1_000_000), round(end * 1_000_000))
-        job, id, _ = submit_order(self.home, video, ClipRequest(*span, padding_ms, proxy, subtitles))
-        doc = {"job": job, "video": video.id, "t_start": start, "t_end": end, "name": stem(video)}
-        record = self.home.records.put(CLIP, self.home.owner, id, doc | {"result": result_of(self.home, job)})
+        record, _ = submit_order(self.home, video, ClipRequest(*span, padding_ms, proxy, subtitles))
         return self._statuses([record])[0]
 
     def page(self, cursor: str = "", limit: int = 50) -> tuple[list[ClipStatus], str]:
@@ -160,8 +158,8 @@ class Clips:
         return (datetime.fromisoformat(job.finished_at) + days).isoformat() if job.finished_at else ""
 
 
-def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[str, str, bool]:
-    """Submit a clip and leave the cutting to a worker; answers its job, its id, and whether the job is new.
+def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[Record, bool]:
+    """Submit a clip and list it; the cutting is left to a worker. Answers its record, and whether the job is new.
 
     Asked again it is the same job, which goes on if it was stopped; what gc has cleared is cut again.
 
@@ -182,7 +180,9 @@ def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[str, st
     made = submit_clip(home, question, video.name, video.sha256, inputs)
     if not made.created:
         _want_again(home, made.job)
-    return made.job.id, clip_id, made.created
+    times = {"t_start": wanted.start_us / 1e6, "t_end": wanted.end_us / 1e6}
+    doc = {"job": made.job.id, "video": video.id, **times, "name": stem(video), "result": result_of(home, made.job.id)}
+    return home.records.put(CLIP, home.owner, clip_id, doc), made.created
 
 
 def result_of(home: Home, job: str) -> str:

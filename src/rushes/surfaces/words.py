@@ -76,6 +76,11 @@ def active_jobs(workers: Iterable[Worker]) -> ActiveJobs:
     return ActiveJobs({job: tuple(sorted(names)) for job, names in hosts.items()}, len(ours), slots, busy)
 
 
+def final_word(state: object) -> str:
+    """A final state of the ledger in people's words: completed is done."""
+    return _FINAL[JobState(str(state))] if state in FINAL else str(state)
+
+
 def video_word(words: Iterable[str]) -> tuple[str, int]:
     """The states of a video's jobs in one word, and how many jobs failed besides."""
     counted = Counter(words)

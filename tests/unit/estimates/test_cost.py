@@ -13,6 +13,7 @@ from rushes.stages.registry import load_stages, specs_of
 FULL_HD = Footage(PIXELS)
 SPECS = {
     "develop": StageSpec("develop", 1, Scope.CHUNK, ("proxy",), reads_source=True),
+    "audio": StageSpec("audio", 1, Scope.VIDEO, ("audio",), reads_source=True),
     "transcribe": StageSpec("transcribe", 1, Scope.CHUNK, ("speech",), models=("speech",)),
     "shots": StageSpec("shots", 1, Scope.VIDEO, ("shots",)),
     "logos": StageSpec("logos", 1, Scope.CHUNK, ("logos",)),
@@ -31,6 +32,12 @@ def model(*rates: Rate, stage: str = "develop", profile: str = "balanced") -> Co
 def test_pictures_cost_by_their_size_and_length() -> None:
     found = model(*[rate(30.0, pixels=PIXELS // 2)] * 10)
     assert found.seconds("develop", 600.0, FULL_HD) == pytest.approx(600.0)
+
+
+def test_sound_costs_by_its_length_whatever_the_size_of_the_picture() -> None:
+    assert model(rate(1.2, pixels=PIXELS // 9, stage="audio"), stage="audio").seconds("audio", 600.0, FULL_HD) == (
+        pytest.approx(12.0)
+    )
 
 
 def test_a_short_task_is_known_to_cost_more_by_the_second() -> None:

@@ -11,9 +11,11 @@ from rushes.surfaces.words import (
     STAGE_NAMES,
     TASK_WORDS,
     container_name,
+    final_word,
     frame_rate,
     many,
     recipe_name,
+    setting_value,
     stage_name,
     task_name,
 )
@@ -47,3 +49,11 @@ def test_a_page_of_a_list_is_found_by_its_number() -> None:
         cursor_of(4, "", after.__getitem__)
     assert more_remark("rushes ls", 100, 100, 1) == "more: rushes ls --page 2"
     assert more_remark("rushes ls", 5, 100, 2) == "more: rushes ls --limit 5 --page 3"
+
+
+def test_a_final_state_of_the_ledger_is_said_in_the_word_of_every_list() -> None:
+    assert [final_word(state) for state in ("completed", "failed", "cancelled")] == ["done", "failed", "cancelled"]
+
+
+def test_a_setting_is_shown_as_the_file_of_settings_has_it() -> None:
+    assert [setting_value(value) for value in (True, 2, "fast")] == ["true", "2", "fast"]

@@ -28,7 +28,8 @@ def cut(home: Home, video: Video, wanted: ClipRequest, out: Path | None = None, 
     """
     if out:
         check_output_path(out, (".mp4",))
-    job, _, created = submit_order(home, video, wanted)
+    record, created = submit_order(home, video, wanted)
+    job = record.doc["job"]
     if home.ledger.job(job).state is not JobState.COMPLETED:
         worker = JobWorker(home, [job], slots=0)
         worker.run(signals=signals)

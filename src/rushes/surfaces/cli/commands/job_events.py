@@ -163,4 +163,6 @@ def _long(event: Event, session: Session) -> list[str]:
 
 
 def _word(name: str, value: object) -> str:
+    if name == "state":
+        return words.final_word(value)
     return words.duration(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"

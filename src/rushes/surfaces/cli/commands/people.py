@@ -22,7 +22,7 @@ def ls(session: Session, hidden: bool) -> None:
     ]
     session.table(columns, rows)
     if not found:
-        session.remark("no people yet. Find faces with: rushes run PATH --recipe everything")
+        session.remark("no people yet. Find faces with: rushes run PATH")
     elif not any(p.name for p in found):
         session.remark((f'next: rushes people name {found[0].id} "Anna"', DONE))
 

@@ -26,9 +26,9 @@ HOUR = 3600.0  # of film, while none is chosen
 WORDS = {
     "searchable": "Speech, text, objects, faces, places, shots; a preview to watch",
     "subtitles": "Speech only; SRT and VTT files",
-    "text": "Text on screen only",
+    "text": "Captions, signs and titles in the picture",
     "analyse": "The same without a preview to watch",
-    "3d": "3D: side by side or anaglyph",
+    "3d": "Side by side or anaglyph",
     "everything": "Everything, including 3D",
 }
 From = Literal["upload", "folder", "bucket"]

@@ -29,6 +29,7 @@ from rushes.surfaces.words import (
     UNFINISHED,
     ActiveJobs,
     active_jobs,
+    final_word,
     many,
     plural,
     recipe_name,
@@ -292,7 +293,8 @@ def _told(event: Event) -> dict[str, Any]:
     """An event in one line."""
     data = event.data
     stage, chunk = str(data.get("stage", "")), data.get("chunk")
-    said = [str(data[name]) for name in ("kind", "message", "reason", "to", "state") if data.get(name)]
+    said = [str(data[name]) for name in ("kind", "message", "reason", "to") if data.get(name)]
+    said += [final_word(data["state"])] if data.get("state") else []
     said += [f"events before {data['before']} are no longer kept"] if event.type is EventType.TRUNCATED else []
     if took := float(data.get("seconds") or 0):
         said.insert(0, f"in {took:.1f} s")
