@@ -5,17 +5,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.filled_homes import LANE, worker
+from rushes.domain.errors import StoreAway
 from rushes.domain.result import Result
 from rushes.domain.task import RENEW_SECONDS, Finish, Lease
 from rushes.home import Home
 from rushes.jobs.progress import follow
 from rushes.wiring import open_home
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +74,24 @@ def _batches(home: Home, batch: int) -> Iterator[tuple[int, float]]:
                 home.ledger.renew(me, {}, {})
                 renewed = time.monotonic()
             asked = time.perf_counter()
-            leases = home.ledger.claim(me.id, [LANE], batch, () if home.ledger.finds_next else hints)
+            hinted = () if home.ledger.finds_next else hints
+            leases = _insist(partial(home.ledger.claim, me.id, [LANE], batch, hinted))
             claimed = time.perf_counter() - asked
             if not leases and not hints:
                 return
-            completed = home.ledger.complete(me.id, [_finish(lease) for lease in leases])
+            completed = _insist(partial(home.ledger.complete, me.id, [_finish(lease) for lease in leases]))
             if completed.ready:
                 mouth.submit(home.transport.announce, LANE, completed.ready)
             yield sum(said == "ok" for said in completed.verdicts), claimed
+
+
+def _insist(ask: Callable[[], T]) -> T:
+    """As a worker does: of many that write at once to SQLite one may wait for longer than is waited for."""
+    while True:
+        try:
+            return ask()
+        except StoreAway:
+            continue
 
 
 def _hints(home: Home, batch: int, ear: ThreadPoolExecutor) -> Iterator[tuple[str, ...]]:
