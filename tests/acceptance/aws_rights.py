@@ -113,7 +113,8 @@ class _Guard(_Passing):
         if target:
             error = {"__type": "com.amazon.coral.service#AccessDeniedException", "message": said}
             return self.reply(400, [("content-type", "application/x-amz-json-1.0")], json.dumps(error).encode())
-        return self.reply(403, [], f"<Error><Code>AccessDenied</Code><Message>{said}</Message></Error>".encode())
+        body = f"<Error><Code>AccessDenied</Code><Message>{said}</Message></Error>".encode()
+        return self.reply(403, [], b"" if self.command == "HEAD" else body)
 
     do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = serve  # noqa: N815 - as http.server wants them
 

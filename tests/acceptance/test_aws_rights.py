@@ -10,7 +10,7 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]
 import pytest
 
-from rushes.library import Library
+from rushes.library import JobRequest, Library
 from rushes.servers.process import Running
 from tests.acceptance.aws_rights import Role, guarded
 from tests.acceptance.conftest import draw
@@ -64,6 +64,25 @@ def test_each_role_can_do_its_work_and_no_more(account: Running, tmp_path: Path)
         _work(role, url, tmp_path / "worker")
         _care(role, url, tmp_path / "server")
         assert role.unused <= RARE | served
+
+
+def test_a_home_in_a_bucket_needs_four_rights_and_no_more(
+    aws_server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = "s3://my-films/archive"
+    s3 = boto3.client("s3", **client(aws_server.url))
+    s3.create_bucket(Bucket="my-films")
+    s3.upload_file(str(draw(tmp_path / "film.mp4", 3)), "my-films", "archive/videos/film.mp4")
+    with guarded(aws_server.url) as (role, url):
+        role.take("bucket")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        for name, value in {"ENDPOINT": url, "KEY": KEY, "SECRET": SECRET}.items():
+            monkeypatch.setenv(f"RUSHES_S3_{name}", value)
+        with Library(home) as library, library.watching(home):
+            assert library.run([f"{home}/videos/film.mp4"], JobRequest(only=("playlist", "shots"))).exit_code == 0
+            assert library.maintenance.verify().damages == ()
+    assert set(role.refused) == {("s3:GetObject", "arn:aws:s3:::my-films/archive")}  # is it a film? no: it is a folder
+    assert role.unused == set()
 
 
 def _set_up(role: Role, url: str, home: Path) -> None:

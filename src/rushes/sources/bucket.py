@@ -4,12 +4,13 @@ import hashlib
 import io
 import os
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from obstore.exceptions import PreconditionError
+from obstore.exceptions import PermissionDeniedError, PreconditionError
 
 from rushes.blobs.local_cache import LocalCache
 from rushes.bucket.client import BucketClient, connect, translate_errors
@@ -51,8 +52,10 @@ class Bucket:
             yield from (entry for entry in found if isinstance(entry, FoundFile))
 
     def _all(self) -> Iterator[FoundFile | SkippedFile]:
-        store, named, films = _whole(self.location), self.location.prefix, 0
-        for meta in _named(store, named) or _list(store, named, self.own):
+        store, named, films, key = _whole(self.location), self.location.prefix, 0, list[Any]()
+        with suppress(PermissionDeniedError):  # by who may read what is below it and nothing else: then it is a folder
+            key = _named(store, named)
+        for meta in key or _list(store, named, self.own):
             if meta["path"] == named or _looks_like_footage(meta["path"]):
                 films += 1
                 yield self._check(meta)
