@@ -1,4 +1,4 @@
-"""rushes develops footage overnight, whatever dies: watch it, search it, cut it.
+"""rushes processes footage overnight and survives any crash: watch it, search it, cut it.
 
 `rushes.Library(home)` is the Python API; everything else is reached through it.
 """

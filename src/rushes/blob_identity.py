@@ -1,4 +1,4 @@
-"""Which results a store knows: a mark among them has an id that the store remembers; strangers are refused.
+"""Ledger and blob store share an id, so that no process combines two homes.
 
 A worker whose `blobs` lead elsewhere would find none of the results that others made, and make some that nobody finds.
 """

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, names that are given once, and locks between processes.
+"""Atomic writes, names that are given once, and locks between processes.
 
 A lock lasts as long as its file is open: the kernel lets go of it with the process, however that ends.
 """

@@ -1,4 +1,4 @@
-"""The folder of a home: who may use it, that nobody else can look into it, and whether a restore was cut short.
+"""The folder of a home: its owner and modes, whether it is trusted, and whether a restore was interrupted.
 
 As git does: a home that belongs to somebody else, or that others can write to, is not used until it is trusted.
 """

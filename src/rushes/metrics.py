@@ -1,4 +1,4 @@
-"""Figures of a process: counters, gauges and histograms with few labels, in the text format of Prometheus."""
+"""Metrics of a process: counters, gauges and histograms with few labels, in the text format of Prometheus."""
 
 import threading
 from bisect import bisect_left

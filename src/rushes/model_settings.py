@@ -1,4 +1,4 @@
-"""What the settings say of models: where weights are kept, which model answers, and where the models of a stage run."""
+"""Settings of models: where weights are stored, which model is used, and where each stage's models run."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Logs in one shape, outages that are said once, and named places where a test may kill the process."""
+"""JSON logs, outages that are logged once, and named points at which tests kill the process."""
 
 import contextlib
 import fcntl

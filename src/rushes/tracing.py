@@ -1,4 +1,4 @@
-"""Traces: off unless a collector is named; then spans of our own, sent by OTLP in the background.
+"""Traces: off unless a collector is configured; spans are sent by OTLP in the background.
 
 What happens for a film is one tree: the request that brought it, the job that was made, and every attempt at its tasks.
 The W3C context of the job stands in the specs of its tasks, so that whoever leases one goes on with the tree.

@@ -1,1 +1,1 @@
-"""What people say about footage, as records: people and their faces, and sidecars that carry it."""
+"""What users say about footage, as records: people and their faces, and the sidecar files that carry it."""

@@ -1,4 +1,4 @@
-"""Sidecars that were read in before, read again by an index that is new; loads little, since every look asks it."""
+"""Sidecars that were imported earlier, read again into a new index; loads little, since every search calls it."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""People: who is seen in the library, and what is said about them, as records that hold on to a place in a film.
+"""People: who is seen in the library, and their names, as records anchored in videos.
 
 What was said is kept step by step, so that the last act can be taken back.
 """

@@ -1,4 +1,4 @@
-"""Films that are searchable by what lies beside them, with the people in them: for a home that was lost."""
+"""Importing sidecar files, with the people in them: makes videos searchable again after a home was lost."""
 
 import base64
 import hashlib

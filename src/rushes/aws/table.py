@@ -1,4 +1,4 @@
-"""One DynamoDB table: items as plain dicts, whole batches, transactions, and nothing that has expired."""
+"""One DynamoDB table: items as plain dicts, whole batches, transactions; expired items are hidden."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Documents and published names of a blob store, over its port."""
+"""Documents and published names of a blob store, on top of its port."""
 
 from rushes.blobs.key_rules import checked_key
 from rushes.blobs.port import AttemptBlobs, Blobs

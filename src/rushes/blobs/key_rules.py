@@ -1,4 +1,4 @@
-"""Which keys, owners and hashes a blob store accepts: nothing that could lead elsewhere."""
+"""Valid keys, owners and hashes of a blob store: none can lead out of it."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A bounded folder of copies on this machine, shared by its processes: what was used longest ago goes first."""
+"""A bounded folder of copies on this machine, shared by its processes: the least recently used go first."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The disk of this machine that a blob store writes on: its free space, and unfinished files."""
+"""The local disk of a blob store: its free space, and unfinished files."""
 
 import os
 

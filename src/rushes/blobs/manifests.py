@@ -1,4 +1,4 @@
-"""Manifests as the blob store holds them: the one way from a result's key to the document that names its artifacts."""
+"""Reading and creating manifests: from the key of a result to the document that names its artifacts."""
 
 import json
 

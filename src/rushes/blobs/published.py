@@ -1,4 +1,4 @@
-"""The published names of a result: making them, and finding those that are missing or hold other bytes."""
+"""Published names of a result: create them, and find those that are missing or changed."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -1,1 +1,1 @@
-"""What every part that keeps something in a bucket shares: where it is, how it is reached, conditional writes."""
+"""Shared by everything that stores objects in a bucket: location, client, conditional writes."""

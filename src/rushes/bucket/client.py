@@ -1,4 +1,4 @@
-"""How a bucket is reached, and what its errors mean here."""
+"""Bucket clients, and their errors as errors of the domain."""
 
 import contextlib
 from collections.abc import Iterator

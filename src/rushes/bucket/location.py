@@ -1,4 +1,4 @@
-"""Where a bucket is, as settings say it."""
+"""The location of a bucket, parsed from the settings."""
 
 import re
 from dataclasses import dataclass, field, replace

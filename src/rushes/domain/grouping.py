@@ -1,4 +1,4 @@
-"""Things by what they have in common."""
+"""Grouping values by a key."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

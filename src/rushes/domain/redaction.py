@@ -1,4 +1,4 @@
-"""Secrets are never shown: the one function that knows every form in which a text may hold one.
+"""Redaction: one function hides every form of secret in a text.
 
 What a process has loaded as a secret is remembered, and hidden wherever it appears: a bug report is written when
 nothing else is known. Passwords that are plain words are hidden only where the form tells what they are.

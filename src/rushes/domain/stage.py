@@ -1,4 +1,4 @@
-"""The spec of a stage: what a plan must know of it."""
+"""Stage specs: what the planner needs to know of a stage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The keys of a 3D job that other tools read: its upload, the segments of its film, what was made of them. Pure.
+"""Keys of a 3D job that other tools read: its upload, its source segments, its results. Pure.
 
 The only place where they are built and parsed.
 """

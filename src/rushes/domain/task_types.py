@@ -1,4 +1,4 @@
-"""Types of tasks as other designs call them, each with the stages that are one task there, and what is told of one."""
+"""Task types of the design documents: which stages make up one task there, and what is reported of it."""
 
 import json
 from collections.abc import Mapping

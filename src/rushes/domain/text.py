@@ -1,4 +1,4 @@
-"""Text from elsewhere: a file name is bytes, which Python carries as lone surrogates where they are not UTF-8."""
+"""Foreign text: a file name is bytes, which Python carries as lone surrogates where they are not UTF-8."""
 
 import re
 

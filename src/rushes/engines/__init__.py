@@ -1,4 +1,4 @@
-"""Models at work."""
+"""Inference: the models and where they run."""
 
 import os
 

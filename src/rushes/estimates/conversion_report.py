@@ -1,4 +1,4 @@
-"""The report on conversions to 3D of a home: read from what its workers took, and kept day by day."""
+"""The report on 3D conversions of a home: computed from its finished tasks, and stored day by day."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Conversions to 3D: what segments took by their size, and how that changed from day to day, for tables and alarms."""
+"""3D conversions: seconds per segment by size, and their history by day, for tables and alarms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""What a task costs: seconds = fixed + slope * work, fitted to what tasks took; and how far off such a fit is."""
+"""The cost of a task: seconds = fixed + slope * work, fitted to finished tasks; and the error of the fit."""
 
 import json
 import math

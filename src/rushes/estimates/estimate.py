@@ -1,4 +1,4 @@
-"""How long work takes here: of files, by a trial if need be; of a planned job, kept with it; of so many seconds."""
+"""Estimates of files (with a trial if needed), of planned jobs (stored with them), or of a length of video."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

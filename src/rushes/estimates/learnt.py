@@ -1,4 +1,4 @@
-"""What was learnt of stages, asked for once in a while by all who estimate in one process."""
+"""Costs learnt from finished tasks, refreshed from time to time and shared by one process."""
 
 from __future__ import annotations
 

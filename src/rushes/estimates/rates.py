@@ -1,4 +1,4 @@
-"""Rates: how long finished tasks took on each kind of machine, learnt from the ledger and kept as records.
+"""Rates: how long finished tasks took on each kind of machine, computed from the ledger, stored as records.
 
 A record holds the latest tasks of one stage on one kind of machine, so an estimate reads a few records, and a
 rebuilt index loses nothing. Learning may be repeated: a task counts once, by its id.

@@ -1,4 +1,4 @@
-"""What an estimate says: of a film, and of a file."""
+"""Report types of estimates: for a video, and for a file."""
 
 from dataclasses import dataclass
 

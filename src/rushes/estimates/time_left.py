@@ -1,4 +1,4 @@
-"""How long jobs still take: by what was learnt before, corrected by what their own tasks took."""
+"""How long jobs still take: learnt costs, corrected by the times of their own tasks."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping

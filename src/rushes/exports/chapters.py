@@ -1,4 +1,4 @@
-"""Chapters as FFMETADATA and WebVTT, from shots or from marks that somebody made. Pure."""
+"""Chapters as FFMETADATA and WebVTT, from shots or from given marks. Pure."""
 
 import html
 import re

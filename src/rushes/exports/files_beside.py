@@ -1,4 +1,4 @@
-"""Files beside the film or at a path that somebody names, never over a file that somebody else wrote."""
+"""Files next to a video or at a given path; files that rushes did not write are never overwritten."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""Hits of a search for other tools: a table, lines of JSON, a list of cuts over several films. Pure."""
+"""Search hits for other tools: a table, JSON lines, a cut list over several videos. Pure."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The sidecar: everything known of a film in one file beside it, from which it becomes searchable again. Pure.
+"""The sidecar: all results of a video in one file next to it, from which it becomes searchable again. Pure.
 
 The first line says which video it is, whose faces are seen in it and what was said of them; each other line is an
 observation, exact as it was made.

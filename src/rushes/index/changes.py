@@ -1,4 +1,4 @@
-"""What the follower says to an index: the values that `apply` takes, and what they are made of."""
+"""Changes that the follower applies to an index, and how they are built."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Corrections: lines as people said they should be, whichever model made them and wherever it cut them. Pure."""
+"""Corrections applied to lines, whichever model made them and however they were cut. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

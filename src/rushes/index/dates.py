@@ -1,4 +1,4 @@
-"""Days that a filter names: a day, month or year, a word for one, a range, or before and after. Pure."""
+"""Date filters: a day, month or year, a word for one, a range, before or after. Pure."""
 
 import calendar
 import re

@@ -1,4 +1,4 @@
-"""Which jobs were deleted with their videos, as records say."""
+"""The jobs that were deleted with their videos, read from records."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Labels of objects (those of COCO), found by their plural and by other words for the same thing. Pure."""
+"""Object labels (those of COCO), found by their plural and by synonyms. Pure."""
 
 LABELS = frozenset((
     "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",

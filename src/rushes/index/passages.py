@@ -1,4 +1,4 @@
-"""Passages: what is searched, made of a video's observations of one kind. Pure, so that every backend finds the same.
+"""Passages: the searchable text made from a video's observations of one kind. Pure, the same for every backend.
 
 What is said goes on into the next line until its sentence ends; what is seen in sample after sample is one passage.
 """

@@ -1,4 +1,4 @@
-"""The index: a projection for readers. It may lag, and can be thrown away and made again from the artifacts.
+"""The index port: a projection for readers. It may lag, and can be deleted and rebuilt from the artifacts.
 
 A backend finds passages by their words and their time; what a query means is decided once, in `search`.
 """

@@ -1,4 +1,4 @@
-"""What a query means, as values: clauses of terms that are there at one time, linked in time, narrowed by filters."""
+"""Parsed queries as values: clauses of terms that occur together, related in time, narrowed by filters."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""Which run readers see: the one that somebody chose, else the newest whose step is done, else the newest. Pure."""
+"""Which run readers see: the selected one, else the newest whose step is done, else the newest. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

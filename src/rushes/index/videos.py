@@ -1,4 +1,4 @@
-"""A video as readers see it, made of its runs. Pure: every backend tells the same."""
+"""A video as readers see it, combined from its runs. Pure, the same for every backend."""
 
 import json
 from collections.abc import Mapping, Sequence

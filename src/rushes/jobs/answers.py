@@ -1,4 +1,4 @@
-"""Answers of asynchronous engines: the storage event of one makes the task due that waits for it."""
+"""Answers of asynchronous engines: their storage event makes the waiting task ready."""
 
 from collections.abc import Sequence
 from contextlib import suppress

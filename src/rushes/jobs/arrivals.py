@@ -1,4 +1,4 @@
-"""Files that jobs wait for: told to the ledger when they are there; other content of one starts the work again."""
+"""Files that jobs wait for: tells the ledger when they arrive; replaced content starts a new job."""
 
 import time
 from dataclasses import replace

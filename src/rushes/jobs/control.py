@@ -1,4 +1,4 @@
-"""Steering jobs and workers; whatever becomes ready is announced, so that it does not wait for the next sweep.
+"""Control of jobs and workers; tasks that become ready are announced at once, not by the next sweep.
 
 Reconciling: the ledger is swept, and what is ready without a hint is announced again. No time thresholds.
 What a dead worker held is released when its lease is over (the sweep); a hint of something finished is settled by

@@ -1,4 +1,4 @@
-"""Dead letters for people: grouped by what went wrong, tried again or dismissed together."""
+"""Dead letters for people: grouped by cause, retried or dismissed together."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

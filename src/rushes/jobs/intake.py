@@ -1,4 +1,4 @@
-"""Taking in: paths become questions, questions become jobs; one bad path never stops the rest."""
+"""Intake: paths become requests, requests become jobs; one bad path never stops the rest."""
 
 import os
 import re

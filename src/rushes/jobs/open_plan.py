@@ -1,4 +1,4 @@
-"""Opening a plan: what probe found becomes drafts, and those whose results exist are adopted."""
+"""Opening a plan: the facts of probe become drafts of tasks, and drafts with existing results are adopted."""
 
 from collections.abc import Mapping
 from contextlib import suppress

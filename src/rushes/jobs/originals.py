@@ -1,4 +1,4 @@
-"""Where the original of a video lies now: the same content may have been taken in from several places."""
+"""Where the original of a video is now: the same content may have been added from several places."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Footage that we wrote ourselves: remembered, so that a folder is not developed again and again."""
+"""Videos that rushes wrote itself: remembered, so that a folder scan does not process them again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Progress of a job as people watch it: chunks per stage, speed, time worked and time left; its events."""
+"""Progress of a job: chunks per stage, speed, time worked, time left, events."""
 
 import itertools
 import json

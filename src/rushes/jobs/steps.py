@@ -1,4 +1,4 @@
-"""Steps: one stage of one job, its state derived from its tasks; to cancel or retry one leaves its siblings alone."""
+"""Steps: one stage of one job, its state derived from its tasks; a step is cancelled or retried alone."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Taking in: a job with its first task, in one small transaction; the same request twice is one job."""
+"""Submitting a job with its first task in one small transaction; a repeated request finds the same job."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace

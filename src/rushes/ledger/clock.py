@@ -1,4 +1,4 @@
-"""The clocks of a ledger on one machine: boot time for what is due, time awake for leases, wall time for people."""
+"""Clocks of a ledger on one machine: boot time for delays, awake time for leases, wall time for people."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What tasks add up to, by lane and stage: for ledgers whose store cannot add."""
+"""Counts of tasks by lane and stage, for ledgers whose store cannot aggregate."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace

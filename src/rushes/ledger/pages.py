@@ -1,4 +1,4 @@
-"""Reading all of what comes in pages."""
+"""Iterating over all pages of a list."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar

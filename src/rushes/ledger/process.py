@@ -1,4 +1,4 @@
-"""Who is here: this machine, this process, and whether another process of this machine is gone."""
+"""Identity of this machine and process, and whether another process of this machine has ended."""
 
 import os
 import platform

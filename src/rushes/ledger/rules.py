@@ -1,4 +1,4 @@
-"""What every ledger decides the same way: who holds a task, what a command changes, when a job ends, what is refused.
+"""Rules that all ledgers share: who holds a task, what a command changes, when a job ends, what is refused.
 
 Pure: each function takes what a backend has read and answers what it must write.
 """

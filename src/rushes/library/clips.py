@@ -1,4 +1,4 @@
-"""Cutting: a clip is a job of one task through the same door, and jumps every queue."""
+"""Clips: each is a job of one task in lane now, ahead of all other work."""
 
 from collections.abc import Sequence
 from contextlib import suppress

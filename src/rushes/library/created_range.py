@@ -1,4 +1,4 @@
-"""Jobs created in a range of times, both ends inclusive: pages of the ledger, without what is outside."""
+"""Jobs created in a range of times, both ends inclusive: pages of the ledger, filtered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How long work takes on this machine: a run, a recipe or a 3D conversion, as learnt from earlier runs."""
+"""Estimates on this machine: for a run, a recipe or a 3D conversion, from earlier runs."""
 
 from collections.abc import Iterable
 from functools import partial

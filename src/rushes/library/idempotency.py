@@ -1,4 +1,4 @@
-"""Requests that carry a key: each is answered once, and what a killed process left unanswered is taken over."""
+"""Idempotent requests: each key is answered once; a request that a killed process left open is taken over."""
 
 import time
 from collections.abc import Mapping

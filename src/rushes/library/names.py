@@ -1,4 +1,4 @@
-"""Names: which video or job a person means by one, and what files of a video are called."""
+"""Which video or job a name means, and the file names of a video."""
 
 from collections.abc import Sequence
 from pathlib import Path

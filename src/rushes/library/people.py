@@ -1,4 +1,4 @@
-"""The people of a home: who is seen, and what is said about them."""
+"""The people of a home: list, name, merge, split, hide."""
 
 from rushes.annotations.people import PersonSummary
 from rushes.index.changes import Track

@@ -1,4 +1,4 @@
-"""What jobs in queues of one's own ask and make that is too large for the ledger: documents of the blob store.
+"""Large parameters and results of jobs in custom queues: documents of the blob store.
 
 First the document, then the ledger. A result has the number of its attempt: only that of the completing one is read.
 """

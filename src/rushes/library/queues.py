@@ -1,4 +1,4 @@
-"""Queues of one's own: jobs with opaque parameters that anybody's worker takes, reports on and completes.
+"""Custom queues: jobs with opaque parameters that workers of users take, report on and complete.
 
 Our own workers never take them: their lanes begin with `q-`, which no stage has.
 """

@@ -1,4 +1,4 @@
-"""Words that occur: completions of the word that is being typed, and similar words for one that is not found."""
+"""Words of the library: completions of a typed word, and similar words for one that is not found."""
 
 import difflib
 import re

@@ -1,4 +1,4 @@
-"""The transcript of a video as it is now: what the run that counts heard, as people corrected it.
+"""The current transcript of a video: the selected run's lines, with corrections applied.
 
 Every reader takes it from here: exports, captions, subtitles of clips, and the files beside the film.
 """

@@ -1,4 +1,4 @@
-"""What reading the structure of a file may cost: a small file can ask for more work than its size explains."""
+"""The budget of reading a file's structure: a small file can need far more work than its size explains."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Times that must not depend on the grid of chunks, all in media time."""
+"""Times that do not depend on the grid of chunks, all in media time."""
 
 from fractions import Fraction
 from math import lcm

@@ -1,1 +1,1 @@
-"""Telemetry for a collector: spans and figures by OTLP over HTTP, as the variables OTEL_* of OpenTelemetry say."""
+"""Telemetry for a collector: spans and metrics by OTLP over HTTP, configured by the OTEL_* variables."""

@@ -1,4 +1,4 @@
-"""A collector, as OTEL_* name it: where it is, how it is asked, and who is said to send."""
+"""The collector named by OTEL_*: its address, headers and protocol, and the name of this service."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Figures for a collector: what /metrics would tell, sent now and then instead of being asked for."""
+"""Metrics for a collector: those of /metrics, sent at intervals instead of being scraped."""
 
 import threading
 import time

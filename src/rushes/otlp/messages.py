@@ -1,4 +1,4 @@
-"""Spans and figures as messages of OTLP (extra `otel`)."""
+"""Spans and metrics as OTLP messages (extra `otel`)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A span: something that took time, as a part of something else."""
+"""A span: a timed part of a trace."""
 
 import time
 from dataclasses import dataclass, field

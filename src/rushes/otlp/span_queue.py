@@ -1,4 +1,4 @@
-"""Spans that wait, and the thread that sends them in batches, a few seconds late."""
+"""The queue of spans, and the thread that sends them in batches."""
 
 import threading
 from functools import partial

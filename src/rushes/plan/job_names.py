@@ -1,4 +1,4 @@
-"""Published names that come from a job: where its film lies decides where people look for the transcript.
+"""Published names that depend on a job: the location of its video decides the path of the transcript.
 
 A result knows its film, not the places where it lies: films with the same content share one result.
 """

@@ -1,4 +1,4 @@
-"""Options of stages as people write them: `develop.target_fps=5`, checked against what each stage knows. Pure."""
+"""Options of stages as users write them: `develop.target_fps=5`, checked against the stage specs. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

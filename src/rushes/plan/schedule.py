@@ -1,4 +1,4 @@
-"""How long the tasks of a plan take together: slots take what is ready in plan order, as workers do."""
+"""How long the tasks of a plan take together: slots take ready tasks in plan order, as workers do."""
 
 import heapq
 import json

@@ -1,4 +1,4 @@
-"""Cursors over what changed in PostgreSQL: at least once, and nothing is passed over.
+"""Cursors over changes in PostgreSQL: at least once, none skipped.
 
 Transactions end in another order than they began, so that no number alone can be a cursor. Every row bears the number
 of the transaction that last changed it; a cursor is the last such row that was answered, and every transaction before

@@ -1,4 +1,4 @@
-"""Schemas in PostgreSQL: numbered SQL files per part, each run once and in order, while others go on working."""
+"""Schemas in PostgreSQL: numbered SQL files per part, each run once and in order, while work continues."""
 
 from pathlib import Path
 

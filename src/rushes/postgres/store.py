@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL for every room that keeps rows there: a small pool, deadlines, errors translated.
+"""Connections to PostgreSQL, shared by all its backends: a small pool, deadlines, translated errors.
 
 Behind a pooler in transaction mode (`pooled`) nothing is kept in a session: no prepared statements, and settings are
 made for each transaction. On a server's own connections, those that write have them from the start.

@@ -1,4 +1,4 @@
-"""One transaction on PostgreSQL: statements that go together in as few trips as their answers allow."""
+"""One transaction on PostgreSQL: statements combined into as few round trips as possible."""
 
 import contextlib
 import functools

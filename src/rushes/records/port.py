@@ -1,4 +1,4 @@
-"""Records: what people say (a path, a name, a correction, a policy), as versioned documents."""
+"""The records port: what users say (a path, a name, a correction, a policy), as versioned documents."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

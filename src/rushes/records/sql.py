@@ -1,4 +1,4 @@
-"""Records over SQL: the verbs once, for every database that brings its statements."""
+"""Records over SQL: the verbs once, for every database with its statements."""
 
 import json
 from abc import abstractmethod

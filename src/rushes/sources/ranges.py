@@ -1,4 +1,4 @@
-"""A file that is read block by block, each fetched when it is needed."""
+"""A remote file read block by block, on demand."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Roots: the folders and buckets below which other people may name places, and how much of a place is taken at once."""
+"""Roots: the folders and buckets from which videos may be added over HTTP, and how many at once."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Watching sources: what is new there since the last scan, once it has stopped growing."""
+"""Scans of a source: files that are new since the last one and have stopped growing."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace

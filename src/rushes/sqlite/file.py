@@ -1,4 +1,4 @@
-"""One SQLite file for every room that keeps rows in one: opened safely, threads in turn, errors translated."""
+"""SQLite files for all backends: opened safely, one thread at a time, errors translated."""
 
 import contextlib
 import os

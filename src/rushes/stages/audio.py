@@ -1,4 +1,4 @@
-"""Audio: the sound of a film, decoded once, and where in it somebody speaks."""
+"""Audio: decodes the sound of a video once, and finds where someone speaks."""
 
 import hashlib
 from fractions import Fraction

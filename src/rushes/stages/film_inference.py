@@ -1,4 +1,4 @@
-"""The questions of the inference service about a whole film: every Nth frame, or its sound, shown to an engine.
+"""Inference about a whole video: every Nth frame, or its sound, given to an engine.
 
 Nothing is kept: it decodes for itself, and answers as one document.
 """

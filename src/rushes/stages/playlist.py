@@ -1,4 +1,4 @@
-"""Playlist: the proxy as players want it, the picture that stands for the film, and small ones to seek by."""
+"""Playlist: the proxy as players need it, the poster, and thumbnails for seeking."""
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.developing import hls, transport_stream, trickplay

@@ -1,4 +1,4 @@
-"""Stereo: a chunk of the film for both eyes."""
+"""Stereo: renders a chunk of the video for both eyes."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass

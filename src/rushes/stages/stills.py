@@ -1,4 +1,4 @@
-"""Stills: every kept frame as a file of its own, under the name that other programs look for."""
+"""Stills: every kept frame as a file, under the name that other programs expect."""
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.developing.frame_pack import PackIndex, read_frame

@@ -1,4 +1,4 @@
-"""A circuit breaker for hints: a server that fails is left alone for a second, and no caller hears of it."""
+"""A circuit breaker for hints: a failing server is not called for a second, and callers get no error."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Hints by PostgreSQL: LISTEN on one direct connection, NOTIFY only while somebody is idle.
+"""Hints by PostgreSQL: LISTEN on one direct connection, NOTIFY only while a worker is idle.
 
 A NOTIFY in every commit would make commits wait for each other (16 clients: 28,400 a second without, 7,600 with).
 Whoever is idle holds a shared advisory lock: if it can be taken alone, nobody is, and nothing is sent. A hint that is

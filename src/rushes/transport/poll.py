@@ -1,4 +1,4 @@
-"""Transport without a server: hints inside this process, and looking again for everybody else."""
+"""Transport without a server: hints inside this process; other processes poll."""
 
 import threading
 from collections.abc import Sequence

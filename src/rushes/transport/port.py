@@ -1,4 +1,4 @@
-"""The transport: hints that there may be work. Lose all of it and nothing is lost.
+"""The transport port: hints that there may be work. Losing all of them loses no work.
 
 Nothing but `check` raises for a server that is away, and everything may be called from several threads at once.
 """

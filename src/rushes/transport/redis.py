@@ -1,4 +1,4 @@
-"""Hints by Redis or Valkey: a list of job ids per lane, and the position of each in it, so that none waits twice.
+"""Hints by Redis or Valkey: a list of job ids per lane, and the position of each, so that none is added twice.
 
 The job id of a task is `ml_` and its id; the list of lane cpu is `cpu_jobs`. What a job is about stands beside it as
 JSON (`job:ml_...`) for whoever looks at the queue; workers ask the ledger. Ids are appended at the end and popped from

@@ -1,4 +1,4 @@
-"""Files that are sent to the bucket as a whole: the address of each, and telling the ledger when it is there.
+"""Files sent to the bucket by one PUT: their signed addresses, and telling the ledger when they arrive.
 
 Whoever says that a file has come, an event, a sweep or a page: what lies at the key is looked at, and only that counts.
 """

@@ -1,4 +1,4 @@
-"""Direct uploads: parts that a browser sends to the home's bucket by presigned addresses; and what first bytes tell."""
+"""Direct uploads: browsers send parts to the bucket by signed addresses; the first bytes are checked."""
 
 import hashlib
 from collections.abc import Iterator

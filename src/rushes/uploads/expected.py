@@ -1,4 +1,4 @@
-"""Promises: a job that is there before its file, which somebody will put into the home's bucket."""
+"""Expected uploads: jobs that exist before their file is put into the home's bucket."""
 
 import secrets
 import time

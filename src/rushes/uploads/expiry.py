@@ -1,4 +1,4 @@
-"""Uploads that nobody continues: they are given up after a week, and leftovers of killed processes are cleared."""
+"""Expiry of uploads: given up after a week without data; leftovers of killed processes are deleted."""
 
 import time
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Files of this machine that are sent to the home's bucket, so that every worker of the fleet sees them."""
+"""Uploading files of this machine to the home's bucket, so that every worker of the fleet can read them."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace

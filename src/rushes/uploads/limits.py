@@ -1,4 +1,4 @@
-"""Limits of uploads: the size of a file, and what open uploads may take of the disk and per user. Pure."""
+"""Limits of uploads: the size of a file, and the total of open uploads on the disk and per user. Pure."""
 
 from collections.abc import Iterable, Sequence
 

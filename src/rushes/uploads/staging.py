@@ -1,4 +1,4 @@
-"""Where an upload stands; the staging file that it grows in, which one request at a time may write.
+"""The state of an upload, and its staging file, which one request at a time may write.
 
 While a part with a checksum comes, `source.sure` says how many bytes are verified; what a cut or a kill left after them
 counts when the sender names its checksum, else it is cut off.

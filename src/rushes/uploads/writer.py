@@ -1,4 +1,4 @@
-"""Writing an upload that comes through the server: one part at a time, looked at as its bytes come."""
+"""Writing an upload through the server: one part at a time, checked as it arrives."""
 
 import hashlib
 import os

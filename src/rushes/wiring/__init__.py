@@ -1,4 +1,4 @@
-"""Settings become a home with its stores. The only package that names a backend."""
+"""Opens the stores of a home as the settings say. The only package that names a backend."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files by their address (s3://bucket/key, gs://, az://), read and written whole by the credentials of the settings."""
+"""Files by URL (s3://bucket/key, gs://, az://), read and written whole with the credentials of the settings."""
 
 import contextlib
 from collections.abc import Callable

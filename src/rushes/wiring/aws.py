@@ -1,4 +1,4 @@
-"""The set-up of a fleet on DynamoDB, SQS and S3; the index is a file of the process that searches."""
+"""A fleet on DynamoDB, SQS and S3; the index is a local file of the process that searches."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Clients of Amazon's services, as the settings say."""
+"""Clients of AWS services, as the settings say."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Settings become engines: in this process, in services, or made up."""
+"""Engines as the settings say: in this process, in services, or the stub."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One life of a process of ours, as leases and locks name it."""
+"""The incarnation of this process, as leases and locks name it."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""The set-up of one machine: SQLite and a folder, no server at all. Each part is imported when it is opened."""
+"""A home on one machine: SQLite and a folder, no server. Each part is imported when it is opened."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

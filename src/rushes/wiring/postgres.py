@@ -1,4 +1,4 @@
-"""The set-up of a fleet on PostgreSQL: ledger, records and index are tables; hints by NOTIFY or by Redis."""
+"""A fleet on PostgreSQL: ledger, records and index are tables; hints by NOTIFY or by Redis."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""The set-up of a worker without credentials: a server, and folders of this machine for copies and scratch."""
+"""A worker without credentials: a server, and local folders for copies and scratch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial

@@ -1,4 +1,4 @@
-"""What every set-up opens in the same way. Backends are imported when they are opened: a laptop needs no driver."""
+"""Shared by all set-ups. Backends are imported when they are opened: a laptop needs no drivers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

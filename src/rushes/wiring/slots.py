@@ -1,4 +1,4 @@
-"""A home becomes slots: the command that starts one, what it is told, and what it may have."""
+"""Starting slots: the command, its settings, and its sandbox."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What differs between a worker that reaches the stores of its home and one that reaches a server only."""
+"""The ports of a worker: those of its home's stores, or those of a server."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A home becomes a worker: its limits, and the ports that it works with."""
+"""Building a worker of a home: its limits and its ports."""
 
 import os
 from collections.abc import Callable, Sequence

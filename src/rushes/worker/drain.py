@@ -1,4 +1,4 @@
-"""What asks a worker to stop: signals, and the notice that EC2 gives before it takes a Spot instance back."""
+"""What makes a worker drain: signals, and the EC2 notice before a Spot instance is taken back."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""How a worker uses the transport: in threads of its own, because a server of hints may be slow or unavailable."""
+"""How a worker uses the transport: in separate threads, because a hint server may be slow or unavailable."""
 
 import queue
 import threading

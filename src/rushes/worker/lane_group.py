@@ -1,4 +1,4 @@
-"""How work comes in, by group of lanes: hinted ids first, a look without hints when there are none. Pure."""
+"""How work is found, by group of lanes: hinted ids first, then a claim without hints. Pure."""
 
 from dataclasses import dataclass, replace
 from math import inf

@@ -1,4 +1,4 @@
-"""The outbox: outcomes that must reach the ledger; one that cannot be written fails its own task and no other."""
+"""The outbox: outcomes that must reach the ledger; one that cannot be written fails only its own task."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

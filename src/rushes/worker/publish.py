@@ -1,4 +1,4 @@
-"""Published names: made after the commit, owed by the ledger until they are there."""
+"""Publishing names: after the commit; the ledger remembers them until they are published."""
 
 from collections.abc import Sequence
 from typing import Protocol

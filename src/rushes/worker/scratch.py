@@ -1,4 +1,4 @@
-"""Scratch: a folder per attempt, locked while its process lives, so that others know what was left behind."""
+"""Scratch folders: one per attempt, locked while its process lives, so that leftovers are recognised."""
 
 import contextlib
 import os

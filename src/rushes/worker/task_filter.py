@@ -1,4 +1,4 @@
-"""Which tasks a worker takes: of some jobs or of all, and only those that can be worked on here."""
+"""Which tasks a worker takes: of some jobs or of all, and only those that this machine can run."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Blobs in a folder: temp file, fsync, link, fsync of the folder, so that what was answered survives a power cut.
+"""Blobs in a folder: temp file, fsync, link, fsync of the folder, so that stored files survive a power cut.
 
 The folder belongs to the store alone. Names with a leading dot are its own; no symlink in it is ever followed.
 """

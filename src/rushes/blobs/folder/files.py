@@ -1,4 +1,4 @@
-"""Files of a blob folder: complete and synced before they have a name, and given it at most once."""
+"""Files of a blob folder: complete and synced before they get a name, and named at most once."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""People: who is seen when, and what people said about faces."""
+"""People: who is seen when, and what users said about faces."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping

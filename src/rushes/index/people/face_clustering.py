@@ -1,4 +1,4 @@
-"""Faces over time as tracks, and tracks of the whole library as persons, by what people said about them. Pure.
+"""Faces over time become tracks; tracks of the whole library become persons, with the users' names. Pure.
 
 The same faces and labels give the same persons, in whatever order they came.
 """

@@ -1,4 +1,4 @@
-"""Keeps people in the index: reads the faces of a video from its artifacts, and clusters those of the whole library."""
+"""Keeps people in the index up to date: reads the faces of a video, and clusters those of the whole library."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""From matches to hits: range, pieces of text that are safe to show, score, order, pages and facets. Pure."""
+"""From matches to hits: range, safe text pieces, score, order, pages and facets. Pure."""
 
 import contextlib
 import math

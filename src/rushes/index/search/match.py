@@ -1,4 +1,4 @@
-"""What a clause finds among passages: groups that are there at one time, near, before or during each other. Pure.
+"""Matching a clause against passages: terms that occur together, near, before or during each other. Pure.
 
 Two terms are there at one time if their passages overlap; a passage lasts until its sentence ends. All spans are end
 exclusive, in microseconds. A hit is told in the passage that starts last in its first group; of hits that share a

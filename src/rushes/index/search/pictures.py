@@ -1,4 +1,4 @@
-"""Pictures that show what a sentence says: their embeddings lie in the index, and are compared in numpy."""
+"""Search of pictures by a sentence: embeddings from the index, compared in numpy."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

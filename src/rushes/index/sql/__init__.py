@@ -1,4 +1,4 @@
-"""The index over SQL: the port's verbs once, for every database that brings its statements and its text search."""
+"""The index over SQL: the port's verbs once, for every database with its statements and text search."""
 
 import json
 from collections.abc import Collection, Sequence

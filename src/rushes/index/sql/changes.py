@@ -1,4 +1,4 @@
-"""What each change writes into the tables of an SQL index."""
+"""How each change is written into the tables of an SQL index."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a database brings to the SQL index: named statements, text search, and transactions."""
+"""What a database provides for the SQL index: named statements, text search, transactions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

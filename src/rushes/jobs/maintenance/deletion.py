@@ -1,4 +1,4 @@
-"""Which results may go, and clearing them away: row, manifest, then published names; what a job takes up comes back.
+"""Which results may be deleted, and deleting them: row, manifest, published names; those in use come back.
 
 A note of the manifests is written before they go, so that a clearing which was killed can be gone on with.
 """

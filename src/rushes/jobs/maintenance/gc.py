@@ -1,4 +1,4 @@
-"""Clearing up in small steps: what only other stages read, clips past their time, old history, leftovers of kills.
+"""Garbage collection in small steps: intermediate results, expired clips, old history, leftovers of kills.
 
 What has been seen is kept in a work file, so that memory stays flat and a gc that was killed goes on where it was.
 """

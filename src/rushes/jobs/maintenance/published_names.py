@@ -1,4 +1,4 @@
-"""Published names of finished jobs: which are missing, and making them again without any work on the film."""
+"""Published names of finished jobs: finds missing ones, and publishes them again without recomputing."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

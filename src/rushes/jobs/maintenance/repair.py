@@ -1,4 +1,4 @@
-"""Repair: exactly what is damaged is made again. It is set aside first, and what others read comes before them."""
+"""Repair: recreates exactly what is damaged. It is set aside first; inputs are recreated before their readers."""
 
 import hashlib
 from collections.abc import Iterable

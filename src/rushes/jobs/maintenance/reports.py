@@ -1,4 +1,4 @@
-"""What maintenance tells: what it found, did and freed. Whoever only prints it needs none of the code that does it."""
+"""Report types of maintenance, in a module of their own: printing them needs none of the code that makes them."""
 
 import hashlib
 from dataclasses import dataclass

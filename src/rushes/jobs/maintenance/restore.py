@@ -1,4 +1,4 @@
-"""Restore: a backup becomes a home. Nothing that the backup says about itself leads outside of the home.
+"""Restore: creates a home from a backup. File names in the backup cannot lead out of the home.
 
 Only files that a home has are taken, and everything is checked before the first is written. Until all of it is there
 the home has a mark, and whoever opens it is refused.

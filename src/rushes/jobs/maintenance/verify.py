@@ -1,4 +1,4 @@
-"""Verify: done implies that the files exist and their hashes match; what may not go is missing if it has no row."""
+"""Verify: checks that the files of done tasks exist and match their hashes, and that needed results have rows."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Deleting a video: what was made of it goes, the original stays unless it was uploaded and its deletion was requested.
+"""Deletes a video: its results go; the original stays unless it was uploaded and its deletion was requested.
 
 First a record says that it is gone; whatever a kill leaves undone, the same command or the next gc does.
 """

@@ -1,4 +1,4 @@
-"""What a long look over a home has seen so far, on disk: memory stays flat, and a killed look goes on where it was."""
+"""Progress of a long maintenance run, on disk: memory stays flat, and an interrupted run continues."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Claims on DynamoDB: one request for a batch of hinted tasks, each leased by itself if it is still to be had.
+"""Claims on DynamoDB: one request for a batch of hinted tasks, each leased only if it is still ready.
 
 Whatever is claimed is unconfirmed until it is handed out; what could not be stays so for the next claim, or is
 given back.

@@ -1,4 +1,4 @@
-"""Commands on DynamoDB: take in a job, pages of its plan and keys that arrive; steer jobs and workers; revive tasks."""
+"""Commands on DynamoDB: submit a job, write plan pages, mark arrived keys; control jobs and workers; revive."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""A job's history on DynamoDB: its numbered events, the log lines of its tasks, and dropping what is old."""
+"""A job's history on DynamoDB: numbered events, log lines of its tasks, and the deletion of old ones."""
 
 import json
 from collections.abc import Collection, Sequence

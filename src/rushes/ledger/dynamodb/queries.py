@@ -1,4 +1,4 @@
-"""Results, log lines and what readers ask on DynamoDB: no scan, every list by an index, rows as they are now."""
+"""Queries on DynamoDB: results, log lines and lists; no scans, every list by an index, rows as they are now."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A ledger's hold on its table: its clocks and its cache, and changes that are tried again until nobody was quicker."""
+"""A ledger's access to its table: clocks, cache, and changes retried until no other writer interferes."""
 
 import secrets
 import threading

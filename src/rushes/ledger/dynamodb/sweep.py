@@ -1,4 +1,4 @@
-"""The sweep on DynamoDB: dead workers' tasks are released, what is due is ready, what is owed is paid."""
+"""The sweep on DynamoDB: releases tasks of dead workers, makes due tasks ready, pays what is owed."""
 
 import json
 from collections.abc import Collection, Sequence

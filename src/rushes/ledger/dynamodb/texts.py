@@ -1,4 +1,4 @@
-"""Long texts in items of 400 KB: compressed; and one that never changes is kept in parts beside the rows."""
+"""Long texts on DynamoDB (400 KB an item): compressed, or split into parts if they never change."""
 
 import base64
 import hashlib

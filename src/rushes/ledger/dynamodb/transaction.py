@@ -1,4 +1,4 @@
-"""One transaction on DynamoDB: rows as they were read and as they shall be, written together or not at all.
+"""One transaction on DynamoDB: rows as read and as they shall be, written together or not at all.
 
 Every row has a revision that must still be the one that was read; a refusal carries what is there now.
 """

@@ -1,4 +1,4 @@
-"""Working on DynamoDB: leases and what becomes of them. Every write names the fence it was leased with."""
+"""Work on DynamoDB: claim, renew, complete, fail, give back. Every write checks its fence."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The ledger in memory: the model that other backends are compared with, plain and obviously right."""
+"""The ledger in memory: the reference that other backends are compared with, simple and obviously right."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Everything a ledger in memory holds, and how it changes; each method is called under the lock."""
+"""The state of the ledger in memory, and its changes; each method is called under the lock."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Claims that failed without an answer: what they leased must be asked for, because nobody else frees it."""
+"""Claims whose answer was lost: the leased tasks must be looked up, because nothing else frees them."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The ledger on SQL: its verbs, written once over named statements; `sqlite` and `postgres` give each its dialect."""
+"""The ledger on SQL: its verbs, written once over named statements; `sqlite` and `postgres` have dialects."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence

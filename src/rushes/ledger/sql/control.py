@@ -1,4 +1,4 @@
-"""Control: commands to jobs and workers, dead letters revived."""
+"""Control on SQL: commands to jobs and workers, revive of dead letters."""
 
 from collections.abc import Collection, Sequence
 

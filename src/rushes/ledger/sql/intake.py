@@ -1,4 +1,4 @@
-"""Taking in: a job with its first task, pages of a plan, keys that arrive."""
+"""Intake on SQL: submit a job with its first task, write plan pages, mark arrived keys."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

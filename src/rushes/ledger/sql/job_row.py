@@ -1,4 +1,4 @@
-"""Job rows that a transaction changes: locked in order, read once, written once, their events numbered in between."""
+"""Job rows in a transaction: locked in order, read once, written once, their events numbered in between."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

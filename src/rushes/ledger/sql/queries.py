@@ -1,4 +1,4 @@
-"""Looking: rows become values."""
+"""Queries on SQL: rows become values."""
 
 import json
 from collections import defaultdict

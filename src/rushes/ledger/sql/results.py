@@ -1,4 +1,4 @@
-"""Results that exist, results that are taken out, log lines."""
+"""Results on SQL: known ones, those set aside, and log lines."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""Sweeping: what dead workers held, what is due, what is owed; rows that somebody holds are left for the next time."""
+"""The sweep on SQL: tasks of dead workers, due tasks, owed changes; locked rows are left for the next sweep."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""What the verbs ask of a SQL backend: a transaction that has its moment and runs named statements."""
+"""What the verbs need of an SQL backend: a transaction with a timestamp that runs named statements."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

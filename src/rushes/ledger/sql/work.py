@@ -1,4 +1,4 @@
-"""Working: leases and what becomes of them. Every write names the fence it was leased with."""
+"""Work on SQL: claim, renew, complete, fail, give back. Every write checks its fence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""The schema of a ledger on SQLite; its number stands in the file, and which one a version must know to work here."""
+"""The schema of a ledger on SQLite: its number, and the oldest version that can work with it."""
 
 import sqlite3
 from pathlib import Path

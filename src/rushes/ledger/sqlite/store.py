@@ -1,4 +1,4 @@
-"""Transactions on the SQLite file of a ledger: each has its moment by every clock, and runs named statements."""
+"""Transactions on the SQLite file of a ledger: each has a timestamp by every clock, and runs named statements."""
 
 import contextlib
 import re

@@ -1,1 +1,1 @@
-"""Who may come in, how often they may guess, and what they did."""
+"""Accounts, tokens, throttled logins and the audit log."""

@@ -1,4 +1,4 @@
-"""Who may come in: accounts with a password (argon2), sessions of browsers, the token of programs; kept as hashes."""
+"""Accounts with a password (argon2), sessions of browsers, the API token; stored as hashes."""
 
 import hashlib
 import re

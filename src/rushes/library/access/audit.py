@@ -1,4 +1,4 @@
-"""The audit log: who did what, when and from where; entries are only added, and forgotten after a while."""
+"""The audit log: who did what, when and from where; append-only, expires after a while."""
 
 import getpass
 import secrets

@@ -1,4 +1,4 @@
-"""A secret of the home that signs what clients carry for us: kept in the records, so that every server knows it."""
+"""Signatures of cursors and cookies, by a secret of the home that every server finds in its records."""
 
 import base64
 import hashlib

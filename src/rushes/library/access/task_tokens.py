@@ -1,4 +1,4 @@
-"""Task tokens: a signed lease for a worker that is not ours. Stateless, so that any server can check any token.
+"""Task tokens: signed leases for workers of custom queues. Stateless: any server can check any token.
 
 A token is base64url of a document and its HMAC-SHA256. What it says counts only with the ledger: the fence decides.
 """

@@ -1,4 +1,4 @@
-"""How often somebody may guess a password or a token: counted by address and by name, with a pause that grows."""
+"""Throttling of logins and tokens: failed attempts are counted by address and name, with a growing pause."""
 
 import ipaddress
 import math

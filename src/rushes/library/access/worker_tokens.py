@@ -1,4 +1,4 @@
-"""Worker tokens: what a worker without credentials shows. Kept as hashes, each with a name, until it is revoked."""
+"""Worker tokens, for workers without credentials: stored as hashes, each with a name, until revoked."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Checking, repairing, clearing up and backing up a home."""
+"""Maintenance of a home: check, repair, gc, backup."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

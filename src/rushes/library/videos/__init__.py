@@ -1,4 +1,4 @@
-"""The videos of a home: looking them up, what is known of each, and what people say about them."""
+"""The videos of a home: find them, read what is known of each, annotate them."""
 
 from __future__ import annotations
 

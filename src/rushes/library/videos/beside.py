@@ -1,4 +1,4 @@
-"""What a run leaves beside the film: subtitles as players name them, a sidecar, and never over a file of others."""
+"""Files that a run writes next to the video: subtitles as players name them, and a sidecar."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""A video's results in forms that other tools read."""
+"""Exports of a video for other tools."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Files that were made of a video, as people are told of them."""
+"""Published files of a video, as reported to users."""
 
 from dataclasses import dataclass
 from pathlib import Path

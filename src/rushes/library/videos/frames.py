@@ -1,4 +1,4 @@
-"""The picture of a moment: the kept frame at or before it, read by range from the frame pack."""
+"""The frame at a time: the kept frame at or before it, read by range from the frame pack."""
 
 import json
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What the payload of an artifact says, by type: the words of the documents for what an observation holds."""
+"""Artifact payloads by type: an observation in the field names of the design documents."""
 
 from collections.abc import Callable, Mapping
 

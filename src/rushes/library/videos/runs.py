@@ -1,4 +1,4 @@
-"""Runs of a video: observations with their provenance, as programs read them, and two runs side by side."""
+"""Runs of a video: observations with provenance for programs, and the comparison of two runs."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""3D: what is wanted of it, a preview before the long run, and the finished film beside the original."""
+"""3D: its options, a quick preview, and the finished film next to the original."""
 
 import filecmp
 import json

@@ -1,4 +1,4 @@
-"""Commands whose help has examples, and the global options that may stand before or after a command."""
+"""Commands with examples in their help, and the global options before or after a command."""
 
 import difflib
 from collections.abc import Callable, Sequence

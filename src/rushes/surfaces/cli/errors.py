@@ -1,4 +1,4 @@
-"""Errors for people and programs: what happened, what it means, what to do, and a stable exit code."""
+"""Errors for people and programs: what happened, its meaning, what to do, and a stable exit code."""
 
 import errno
 import os

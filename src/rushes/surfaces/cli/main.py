@@ -1,4 +1,4 @@
-"""The command `rushes`: its commands by purpose, and the one place where errors become exit codes."""
+"""The command `rushes`: its commands by purpose; errors become exit codes here."""
 
 import sys
 from collections.abc import Iterator, Mapping

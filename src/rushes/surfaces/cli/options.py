@@ -1,4 +1,4 @@
-"""Options that several commands share, the request that they make, and the library that they open."""
+"""Options that several commands share, and opening the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where output goes: a terminal gets colour at its own width, a pipe whole plain lines; both get clean text only."""
+"""Output: colour at the terminal's width, plain whole lines in a pipe; control characters are removed."""
 
 import os
 import re

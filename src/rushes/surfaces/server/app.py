@@ -1,4 +1,4 @@
-"""The API and the pages as one application over one open library; it does no work itself."""
+"""API and pages as one application over one open library; it processes no videos itself."""
 
 import asyncio
 import contextlib

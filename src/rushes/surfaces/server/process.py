@@ -1,4 +1,4 @@
-"""The server process: listens until a signal, and hangs up on every stream at once."""
+"""The server process: listens until a signal, then closes every stream."""
 
 import asyncio
 import signal

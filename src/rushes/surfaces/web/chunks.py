@@ -1,4 +1,4 @@
-"""The chunk map: a row per step, a cell per chunk, in film time; and how long each step took."""
+"""The chunk map of a job: a row per step, a cell per chunk, in video time; and how long each step took."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Every page of the browser's side as routes, with the shared static files; and errors as pages."""
+"""Routes of all pages and static files; errors as pages."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Pages from templates: everything is escaped, nothing undefined passes, and every page gets the same surroundings."""
+"""Pages from templates: everything is escaped, undefined names are errors, and all pages share one frame."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a slot says of its task, as far as it is believed."""
+"""Messages from a slot about its task, validated: a slot is not trusted."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The worker's part of an attempt: what a slot is handed, and what is stored of what it made.
+"""The worker's part of an attempt: which files a slot gets, and which of its outputs are stored.
 
 Blobs first, then the manifest, then the ledger. A manifest that is there already is verified and adopted. The slot is
 not believed: it reads its inputs and its original only, and names no blob that it has neither read nor made.

@@ -1,4 +1,4 @@
-"""The slot's side: the blobs and the original of its task, as its worker passes them."""
+"""The slot's side: blobs and the original of its task, as its worker passes them."""
 
 import io
 import os

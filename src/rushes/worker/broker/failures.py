@@ -1,4 +1,4 @@
-"""Why an attempt failed, as a document: said by a slot or by its worker, and meant in the same way by both."""
+"""Failures of an attempt as documents, between slot and worker."""
 
 from collections.abc import Collection
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""The worker's side: answers what the slot asks about the task that it runs, and about no other."""
+"""The worker's side: serves the requests of a slot about its own task, and no other."""
 
 import contextlib
 import fcntl

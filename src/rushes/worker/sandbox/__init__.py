@@ -1,4 +1,4 @@
-"""The sandbox of a slot: layers that each take something away, applied before the first thread and for good.
+"""The sandbox of a slot: layers of restrictions, applied before the first thread and permanent.
 
 A slot reads foreign media with large libraries. What is in the scratch, the models and the interpreter is all that it
 can reach; everything else it is handed by its worker, file by file. Each layer is used where the kernel allows it.

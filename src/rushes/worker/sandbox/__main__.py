@@ -1,4 +1,4 @@
-"""Which layers a slot of this machine has: `python -m rushes.worker.sandbox [FOLDER ...]` says it as JSON.
+"""Prints the sandbox layers of this machine as JSON: `python -m rushes.worker.sandbox [FOLDER ...]`.
 
 The folders are those that a slot must be able to read; the current folder stands for its scratch.
 """

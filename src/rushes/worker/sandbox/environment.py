@@ -1,4 +1,4 @@
-"""The environment of a slot: a list of names, so that no token and no key of the worker is in it."""
+"""The environment of a slot: an allow-list of names, so that it contains no secrets of the worker."""
 
 import os
 from collections.abc import Mapping

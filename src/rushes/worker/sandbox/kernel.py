@@ -1,4 +1,4 @@
-"""Calls of the Linux kernel that Python's standard library does not have."""
+"""Linux system calls that Python's standard library does not have."""
 
 import ctypes
 import os

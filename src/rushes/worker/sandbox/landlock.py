@@ -1,4 +1,4 @@
-"""Landlock: files that a process may use, by their place; for itself and everything that it starts, for good."""
+"""Landlock: restricts a process and its children to files below given folders, permanently."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""Limits of the kernel for a slot: generous, but an end to what never ends."""
+"""Kernel limits of a slot: generous, but finite."""
 
 import resource
 

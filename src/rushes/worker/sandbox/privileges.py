@@ -1,4 +1,4 @@
-"""What a process may do beyond its files: its user, its capabilities, its network."""
+"""Privileges of a slot: its user, its capabilities, its network."""
 
 import contextlib
 import ctypes

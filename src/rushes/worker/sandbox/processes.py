@@ -1,4 +1,4 @@
-"""What a slot starts ends with it, whatever session, group or parent it has chosen for itself."""
+"""Processes started by a slot end with it, whatever session, group or parent they choose."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""Which layers slots of this machine have: asked once, of a process that tries them all."""
+"""Which sandbox layers this machine supports: found once, by a process that tries them all."""
 
 import json
 import subprocess

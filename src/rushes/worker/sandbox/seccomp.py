@@ -1,4 +1,4 @@
-"""A filter of system calls: what no decoder and no net needs is refused, for good and for everything that it starts.
+"""A system call filter: what no decoder and no model needs is refused, permanently and for all children.
 
 A list of what is refused, not of what is allowed: thread pools and allocators use new calls with every release.
 """

@@ -1,4 +1,4 @@
-"""Looking at videos: ls, show, compare."""
+"""Videos: ls, show, compare, select."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Taking parts out of a video: clip, export."""
+"""Parts of a video: clip, export."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Failed tasks by class: list, retry, dismiss; how often each stage fails."""
+"""Failed tasks by class: ls, rates, retry, discard."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

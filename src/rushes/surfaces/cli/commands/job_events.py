@@ -1,4 +1,4 @@
-"""The history of a job, and what its attempts told: since a time, live, or at the pace at which it happened."""
+"""The history of a job, and the output of its attempts: since a time, live, or replayed."""
 
 import base64
 import threading

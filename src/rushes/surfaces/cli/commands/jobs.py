@@ -1,4 +1,4 @@
-"""Jobs: list them, show their history, ask why they wait, control them."""
+"""Jobs: ls, show, why, pause, resume, cancel, retry."""
 
 import json
 from collections import Counter

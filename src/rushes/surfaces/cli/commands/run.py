@@ -1,4 +1,4 @@
-"""Processing videos now: run; or leaving the work to a worker: add, watch; and how long it would take: estimate."""
+"""Processing videos: run, add, watch, estimate."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""Finding what was said, written or seen: search."""
+"""Search: hits, and their export."""
 
 from collections.abc import Sequence
 

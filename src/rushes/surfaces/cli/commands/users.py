@@ -1,4 +1,4 @@
-"""Accounts for the browser: users ls, add, password, remove, sessions. It works while nobody can log in any more."""
+"""Accounts for the browser: ls, add, password, remove, sessions. Works even if nobody can log in."""
 
 import sys
 

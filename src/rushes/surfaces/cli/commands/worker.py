@@ -1,4 +1,4 @@
-"""The worker as a command: what it works for, what it shows, how it ends."""
+"""The command worker: what it works for, what it shows, how it ends."""
 
 from collections.abc import Sequence
 from pathlib import Path

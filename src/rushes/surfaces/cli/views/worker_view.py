@@ -1,4 +1,4 @@
-"""A worker, watched: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
+"""The view of a worker: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
 
 import queue
 import threading

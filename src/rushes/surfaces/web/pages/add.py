@@ -1,4 +1,4 @@
-"""Adding videos: from this computer, from a folder of the server, from a bucket; with a recipe."""
+"""Add videos: upload them, or name a folder of the server or a bucket; with a recipe."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

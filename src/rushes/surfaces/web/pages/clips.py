@@ -1,4 +1,4 @@
-"""Clips: all of them in a list, and one of them to watch, download, link to and delete."""
+"""Clips: the list, and one clip to watch, download, link to and delete."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response

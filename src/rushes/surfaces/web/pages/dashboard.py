@@ -1,4 +1,4 @@
-"""The first page: what there is, what is being worked on, what needs somebody, and a way in."""
+"""The start page: totals, running jobs, problems, and how to add videos."""
 
 from pathlib import Path
 from typing import Any

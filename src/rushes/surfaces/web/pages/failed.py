@@ -1,4 +1,4 @@
-"""What gave up, grouped by what went wrong: why, whether it can work, what to do; tried again or dismissed together."""
+"""Failed tasks, grouped by cause: why, whether a retry can work, what to do; retry or dismiss them together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

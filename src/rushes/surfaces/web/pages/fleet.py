@@ -1,4 +1,4 @@
-"""Workers, and stopping one; settings and where each came from; whether all is well; the audit log."""
+"""Workers, and stopping one; settings with their origin; health; the audit log."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Jobs: a live table with filters in the address; and one of them, with its chunks, times, reasons and history."""
+"""Jobs: a live table with filters in the URL; and one job with its chunks, times, reasons and history."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

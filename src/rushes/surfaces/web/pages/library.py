@@ -1,4 +1,4 @@
-"""The library: videos as tiles with stage marks, sums, facets and bulk actions; filters live in the address."""
+"""The library: videos as tiles with their stages, totals, facets and bulk actions; filters are in the URL."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""People: faces as cards; a person is named, merged, split and hidden here, and the last word can be taken back."""
+"""People: faces as cards; name, merge, split, hide, undo."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Search: one box, facets, and hits grouped by video, each with its picture, its words and its time."""
+"""Search: one box, facets, and hits grouped by video, each with its frame, its words and its time."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal

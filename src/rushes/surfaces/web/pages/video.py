@@ -1,4 +1,4 @@
-"""One video: its player, what is said and seen in it, its timeline; correct, cut, export, ask again."""
+"""One video: player, transcript, what is seen, timeline; correct, cut, export, process again."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
