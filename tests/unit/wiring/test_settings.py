@@ -1,5 +1,6 @@
 """Settings: environment over file over default, and where each value came from."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from rushes import settings
 from rushes.domain.errors import Refused
 from rushes.home_location import find_home
 from rushes.model_settings import inference_of
-from rushes.settings import load
+from rushes.settings import STORAGE_ADAPTER, Settings, foreign_variables, load
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +98,21 @@ def test_a_bad_variable_is_named_together_with_what_it_may_be(variable: str, val
 
 def test_a_level_may_be_written_in_capitals(tmp_path: Path) -> None:
     assert settings.load(tmp_path, {"LOG_LEVEL": "INFO"}).settings.log_level == "info"
+
+
+DOCUMENTED = """
+DATABASE_URL REDIS_URL ML_SERVICE_URL LOG_LEVEL GPU_MODE ARQ_MAX_JOBS ARQ_JOB_TIMEOUT GPU_CONCURRENCY MODEL_CACHE_DIR
+REQUIRE_GPU POSTGRES_DB POSTGRES_USER POSTGRES_PASSWORD STORAGE_ADAPTER STORAGE_PROVIDER METRICS_PROVIDER IW3_LOW_VRAM
+INFERENCE_BACKEND INFERENCE_HTTP_URL INFERENCE_MAX_IN_FLIGHT ETA_SECONDS_PER_MB SQS_LONG_POLL_WAIT_SECONDS
+SUPABASE_URL SUPABASE_SERVICE_ROLE_KEY S3_ENDPOINT S3_BUCKET S3_ACCESS_KEY_ID S3_SECRET_ACCESS_KEY
+"""  # those of AWS_* and OTEL_* are read as everybody reads them
+
+
+@pytest.mark.parametrize("variable", DOCUMENTED.split())
+def test_every_variable_of_the_documents_is_read_or_told(variable: str) -> None:
+    aliases = {alias for f in fields(Settings) for alias in f.metadata["aliases"]}
+    told = foreign_variables({variable: "x"})
+    assert (variable in {*aliases, *STORAGE_ADAPTER}) is not bool(told)
 
 
 def test_the_documents_names_for_lanes_and_slots_are_aliases(tmp_path: Path) -> None:
