@@ -22,6 +22,10 @@ def test_a_video_goes_through_transcode_sample_ocr_and_segment_index(pipeline: P
     made = [job["job_type"] for job in jobs if job["job_type"] != "clip_generate"]
     assert made == ["transcode", "sample", "ocr", "segment_index"]
     assert {job["status"] for job in jobs if job["job_type"] != "clip_generate"} == {"done"}
+    by_type = {job["job_type"]: job for job in jobs}
+    for earlier, later in (("transcode", "sample"), ("sample", "ocr"), ("ocr", "segment_index")):
+        assert by_type[earlier]["id"] in by_type[later]["depends_on"], "job dependencies (future enhancements)"
+        assert by_type[later]["started_at"] <= by_type[later]["finished_at"]
 
 
 def test_transcode_is_told_the_original(pipeline: Pipeline) -> None:

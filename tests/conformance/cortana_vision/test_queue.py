@@ -42,6 +42,12 @@ def worker(library: Library) -> Incarnation:
     return me
 
 
+def look(site: Site, task: str) -> dict[str, Any]:
+    """The job of the document that this task is."""
+    (job,) = site.http.get(f"/videos/{task.partition('.')[0]}/jobs").json()
+    return dict(job)
+
+
 def cancel(library: Library, *tasks: str) -> None:
     for task in tasks:
         library.jobs.cancel(task.partition(".")[0])
@@ -76,20 +82,16 @@ def test_a_claimed_job_says_who_holds_it_and_until_when(site: Site, library: Lib
 
     Where: surfaces/api/documents/cortana_vision.py, domain/task.py
     """
-    task, me = enqueue(library, "lease"), worker(library)
-
-    def look() -> dict[str, Any]:
-        (job,) = site.http.get(f"/videos/{task.partition('.')[0]}/jobs").json()
-        return dict(job)
-
-    assert (look()["locked_by"], look()["locked_until"]) == (None, None)
+    task, me = enqueue(library, "lease", priority=3), worker(library)
+    waiting = look(site, task)
+    assert (waiting["locked_by"], waiting["locked_until"], waiting["priority"]) == (None, None, 3)
     (lease,) = library.home.ledger.claim(me.id, [LANE], 1)
-    first = look()
+    first = look(site, task)
     assert (first["locked_by"], first["status"]) == (me.id, "processing")
     now, until = datetime.now(UTC), datetime.fromisoformat(first["locked_until"])
     assert now < until <= now + timedelta(seconds=LEASE_SECONDS + 1)
     assert library.home.ledger.renew(me, {task: lease.fence}, {}).leases[task].value == "keep"
-    assert datetime.fromisoformat(look()["locked_until"]) > until
+    assert datetime.fromisoformat(look(site, task)["locked_until"]) > until
     cancel(library, task)
 
 
@@ -101,8 +103,11 @@ def test_a_queued_job_cannot_fail(library: Library) -> None:
     cancel(library, task)
 
 
-def test_a_failed_job_is_queued_again_after_its_delay(library: Library) -> None:
-    """State transitions: processing to failed, and failed to queued while retries are left."""
+def test_a_failed_job_is_queued_again_after_its_delay(site: Site, library: Library) -> None:
+    """State transitions: processing to failed, and failed to queued while retries are left.
+
+    Where: surfaces/api/documents/cortana_vision.py
+    """
     task, me = enqueue(library, "again"), worker(library)
     (lease,) = library.home.ledger.claim(me.id, [LANE], 1)
     assert library.home.ledger.fail(me.id, task, lease.fence, FAILURE, 60.0) is Verdict.OK
@@ -111,6 +116,12 @@ def test_a_failed_job_is_queued_again_after_its_delay(library: Library) -> None:
     assert row.due_in
     assert 0 < row.due_in <= 60
     assert library.home.ledger.claim(me.id, [LANE], 1) == ()
+    failed = look(site, task)
+    assert (failed["status"], failed["retry_count"], failed["locked_by"]) == ("failed", 1, None)
+    assert failed["payload"]["error"]["type"] == FAILURE.kind
+    library.home.ledger.revive(row.job, [task])  # its delay is over
+    assert look(site, task)["status"] == "queued"
+    assert library.home.ledger.claim(me.id, [LANE], 1)
     cancel(library, task)
 
 
