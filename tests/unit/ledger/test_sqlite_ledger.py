@@ -563,6 +563,27 @@ def test_an_original_is_named_where_it_lies(tmp_path: Path, path: str, type: str
     assert look(kept, "SELECT source_type, source_uri FROM files JOIN jobs USING (job_id)") == [(type, uri)]
 
 
+def test_the_last_chunk_of_speech_ends_with_the_sound(ledger: SqliteLedger, tmp_path: Path) -> None:
+    ledger.renew(here(), {}, {})
+    ledger.submit(NEW, PROBE)
+    (lease,) = ledger.claim("w1", ["cpu"], 1)
+    spans = {n: json.dumps({"span": [4000 * n, 4000 * n + 4000, 1, 1000]}) for n in range(2)}
+    parts = [
+        Draft(task_id(NEW.id, stage, n), NEW.id, stage, n, spec, order=n)
+        for stage in ("develop", "transcribe")
+        for n, spec in spans.items()
+    ]
+    ledger.draft(NEW.id, lease.task, lease.fence, parts, json.dumps({"chunks": 2, "duration_us": 11_500_000}))
+    ledger.complete("w1", [Finish(lease.task, lease.fence)])
+    ends = "SELECT stage, start_seconds, end_seconds FROM chunks WHERE stage != 'probe' ORDER BY stage, chunk_index"
+    assert look(tmp_path / "ledger.sqlite", ends) == [
+        ("develop", 0.0, 4.0),
+        ("develop", 4.0, 8.0),
+        ("transcribe", 0.0, 4.0),
+        ("transcribe", 4.0, 11.5),
+    ]
+
+
 def test_work_without_a_plan_has_true_bounds_and_no_file_of_its_own(ledger: SqliteLedger, tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     options = {"start_us": 2_000_000, "end_us": 4_500_000}

@@ -37,7 +37,7 @@ FROM (SELECT job, CASE WHEN path LIKE '/%' OR path LIKE '__://%' OR recipe = 'qu
         ELSE (SELECT value FROM home WHERE name = 'originals') || '/' || path END AS path
     FROM (SELECT job, recipe, job_document.payload ->> '$.source.path' AS path FROM job_document JOIN job_text USING (job)));
 
--- Work on the whole film is one chunk of it. A lease is running once its worker has told of it after the claim.
+-- Work on the whole film is one chunk of it; speech after the last picture belongs to the last one. A lease is running once its worker has told of it after the claim.
 CREATE VIEW chunks AS
 SELECT task.id AS chunk_id,
     job.id AS file_id,
@@ -46,7 +46,9 @@ SELECT task.id AS chunk_id,
         ELSE (span ->> 0) * 1.0 * (span ->> 2) / (span ->> 3) END AS start_seconds,
     CASE WHEN span IS NULL THEN coalesce((spec ->> '$.options.end_us') / 1000000.0,
         (facts ->> '$.duration_us') / 1000000.0, 0.0)
-        ELSE (span ->> 1) * 1.0 * (span ->> 2) / (span ->> 3) END AS end_seconds,
+        ELSE max((span ->> 1) * 1.0 * (span ->> 2) / (span ->> 3),
+            CASE WHEN stage = 'transcribe' AND chunk + 1 = facts ->> '$.chunks'
+                THEN coalesce((facts ->> '$.duration_us') / 1000000.0, 0.0) ELSE 0.0 END) END AS end_seconds,
     coalesce(spec ->> '$.plan_hash', '') AS chunk_plan_hash,
     CASE
         WHEN task.state = 'done' AND damage.reason IS NOT NULL THEN 'corrupt'
