@@ -104,6 +104,22 @@ def test_tasks_are_found_by_video_status_and_type(bench: Bench) -> None:
     bench.server.get("/tasks", 422, params={"status": "SLEEPING"})
 
 
+def test_tasks_of_all_videos_come_in_pages(bench: Bench) -> None:
+    """API Service, REST endpoints: GET /tasks without filters lists the tasks of every video, each once.
+
+    Where: surfaces/api/documents/eioku.py
+    """
+    mine = {task["task_id"] for _ in range(3) for task in bench.tasks(bench.discover()).values()}
+    found: list[str] = []
+    place = "/tasks?limit=12"
+    while place and not mine <= set(found):
+        page = bench.server.get(place)
+        assert len(page["items"]) <= 12
+        found, place = found + [task["task_id"] for task in page["items"]], page["next"]
+        assert len(found) == len(set(found))
+    assert mine <= set(found)
+
+
 def test_every_step_can_be_asked_for(bench: Bench) -> None:
     """API Service, REST endpoints: GET /tasks/{task_id} finds every step of a job.
 
