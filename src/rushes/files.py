@@ -1,6 +1,6 @@
 """Atomic writes, names that are given once, and locks between processes.
 
-A lock lasts as long as its file is open: the kernel lets go of it with the process, however that ends.
+A lock lasts as long as its file is open: the kernel releases it when the process ends, for whatever reason.
 """
 
 import contextlib
@@ -251,7 +251,7 @@ def try_lock(file: int | IO[bytes] | IO[str], patience: float = 0.0) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path, patience: float | None = None) -> Iterator[bool]:
-    """Hold a lock file, waiting for ever or for so many seconds; False if another process has it still."""
+    """Hold a lock file, waiting without limit or for so many seconds; False if another process still has it."""
     file = open_private(path, os.O_RDWR)
     try:
         if patience is None:

@@ -308,7 +308,7 @@ def read_file(file: Path, *, trusted: bool) -> dict[str, Any]:
         raise Refused(f"{file}: {e}", "Correct the file, or remove it to use the defaults.") from e
     risky = ", ".join(sorted(found.keys() - _HARMLESS))
     if risky and not trusted:
-        hint = f"Check that file. If you trust whoever wrote it, run: rushes trust {shlex.quote(str(file.parent))}"
+        hint = f"Check that file. If you trust its author, run: rushes trust {shlex.quote(str(file.parent))}"
         raise WrongHome(f"{file} sets {risky}, and this home is not trusted", hint)
     return found
 

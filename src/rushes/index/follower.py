@@ -190,7 +190,7 @@ class Follower:
             self._remove_unknown(job.owner, run.video)
 
     def _finished(self, job: str, events: Sequence[Event], *, everything: bool) -> Iterator[Task]:
-        """Tasks that are done now: those of the events, or all of them, because old events are not kept for ever."""
+        """Tasks that are done now: those of the events, or all of them, because old events expire."""
         if everything:
             return iter(all_tasks(self.ledger, job, TaskState.DONE))
         ids = list(dict.fromkeys(e.task for e in events if e.type in _FINISHED and e.task))

@@ -109,7 +109,7 @@ def _groups(lines: Sequence[Observation]) -> Iterator[list[Observation]]:
 
 
 def _goes_on(sentence: Sequence[Observation], line: Observation) -> bool:
-    """Whether a line goes on with a sentence: speech, no stop, no pause, one language, not for ever."""
+    """Whether a line goes on with a sentence: speech, no full stop, no pause, one language, up to a limit."""
     last = sentence[-1]
     if line.kind != SPEECH or _STOP.search(last.text) or last.language != line.language:
         return False

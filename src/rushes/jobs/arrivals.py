@@ -24,6 +24,6 @@ def arrive(home: Home, key: str, etag: str) -> None:
 def _start_again(home: Home, job: Job, key: str, etag: str) -> None:
     """A new job with the same recipe; those that began with other contents of the key all name the same one."""
     spec = JobSpec.from_text(job.payload)
-    spec = replace(spec, source=replace(spec.source, mtime_ns=time.time_ns()))  # so that probe asks anew
+    spec = replace(spec, source=replace(spec.source, mtime_ns=time.time_ns()))  # so that probe runs again
     request = f"{job.request_id.partition(AGAIN)[0]}{AGAIN}{etag}"
     submit(home, spec, request, job.name, job.recipe, job.priority, [Need(key, is_key=True)])

@@ -150,8 +150,8 @@ class JobWatcher:
 
     def _count(self, event: Event) -> None:
         type, task, data = event.type, event.task or "", event.data
-        if type is EventType.REVIVED and task and (anew := self._stages.get(parse_task_id(task)[1])):
-            anew.done.discard(task)
+        if type is EventType.REVIVED and task and (stage := self._stages.get(parse_task_id(task)[1])):
+            stage.done.discard(task)
         stage = self._stages.get(str(data.get("stage", "")))
         if stage is None or type not in (EventType.DONE, EventType.ADOPTED):
             return

@@ -95,7 +95,7 @@ class StageCount:
 
 
 class WorkLedger(Protocol):
-    """What of a ledger a worker needs: to hold tasks and to say what became of them."""
+    """The part of a ledger that a worker needs: hold tasks and report their outcomes."""
 
     batch: int  # how many tasks one claim or complete may carry
     finds_next: bool  # a claim of any task is as quick as one of hinted ids, and keeps to the order of priorities

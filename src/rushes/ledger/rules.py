@@ -84,7 +84,7 @@ def apply_command(job: JobStatus, command: JobCommand, value: int = 0, stages: C
     """Change a job as commanded; the event to record, None if nothing changed. Its tasks are to follow.
 
     Raises:
-        Refused: the job is finished (except priority, or cancelling once more: both change nothing).
+        Refused: the job is finished (except priority, or cancelling again: both change nothing).
     """
     if stages:
         new = sorted(set(stages) - set(job.cancelled_stages))

@@ -30,7 +30,7 @@ class JobSpec:
     profile: str = "balanced"
     chunk_seconds: int = 60
     chunk_bytes: int = 0
-    take: int = 0  # --again asks anew: nothing is deleted
+    take: int = 0  # of --again: nothing is deleted
     stub: tuple[str, ...] = ()  # stages whose models are played by the stub engine, and those that build on them
     trial: bool = False  # a few seconds from the middle, to learn how fast this machine is
 

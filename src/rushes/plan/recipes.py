@@ -25,7 +25,7 @@ def stages_of(
     `only` keeps those stages and what they need (and may name stages beyond the recipe);
     `skip` leaves stages out, with everything that needs them. What is not installed is left out of a recipe.
     Raises:
-        Refused: an unknown recipe or stage, something of `only` cannot be had, or nothing is left.
+        Refused: an unknown recipe or stage, a stage of `only` needs one of `skip`, or no stage is left.
     """
     only, skip = tuple(only), tuple(skip)
     if recipe not in RECIPES:

@@ -77,7 +77,7 @@ class Postgres:
     ) -> T:
         """A transaction that is committed at the end, or leaves no trace.
 
-        If another was in the way (a deadlock, the same row at once), it is tried once more.
+        After a conflict with another transaction (a deadlock, the same row), it is tried again.
         """
         try:
             return self._write(name, sql, body, wall, patience)

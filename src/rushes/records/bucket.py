@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class BucketRecords(Records):
-    """Documents of all films of a bucket home; seldom written, by many machines."""
+    """Documents of all films of a bucket home; rarely written, by many machines."""
 
     def __init__(self, bucket: ConditionalBucket) -> None:
         self._bucket, self._records = bucket, SqliteRecords(Path(":memory:"))

@@ -25,7 +25,7 @@ from rushes.remote.generated import events_pb2 as pb
 BATCH = 25  # events of one message
 DATA_BYTES = 8 * 1024  # of one event: longer output is told in several
 KEPT = 1000  # that the server keeps of an attempt: of more that wait, the oldest output is dropped
-FILE_BYTES = 16 << 20  # then the file is written anew, with what still waits
+FILE_BYTES = 16 << 20  # then the file is rewritten, with the events that still wait
 CALL_SECONDS = 30.0
 PATIENCE_SECONDS = 60.0  # how long a start or an end waits for a server
 PAUSES = 0.2, 10.0  # between tries, growing

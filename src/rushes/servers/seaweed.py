@@ -77,7 +77,7 @@ def _secure(folder: Path) -> None:
     Raises:
         Refused: openssl is missing or failed.
     """
-    (folder / "key.pem").unlink(missing_ok=True)  # made anew, so that nobody but us can read it
+    (folder / "key.pem").unlink(missing_ok=True)  # created again, readable only by us
     try:
         subprocess.run(_CERTIFICATE, cwd=folder, check=True, capture_output=True, umask=0o077)
     except (OSError, subprocess.SubprocessError) as e:

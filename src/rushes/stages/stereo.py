@@ -17,7 +17,7 @@ from rushes.stages.port import Input, Work
 
 
 class Stereo:
-    """Decodes the original once more and renders each frame with what is known of its depth."""
+    """Decodes the original again and renders each frame with its depth."""
 
     spec = StageSpec(
         "stereo",

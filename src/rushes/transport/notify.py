@@ -66,7 +66,7 @@ class Notify(Poll):
         return self._not_sent.ended()
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
-        """The first wait after this process becomes idle ends at once: look once more."""
+        """The first wait after this process becomes idle ends at once: it claims again."""
         if seconds <= 0 or not self._url:
             return super().wait(lanes, seconds, n)
         self._listen()

@@ -106,7 +106,7 @@ class SqsHints(Poll):
                 self._changed.notify_all()
 
     def keep(self, tasks: Sequence[str]) -> None:
-        """Hold messages back once more when half of their time is over."""
+        """Extend the visibility timeout of messages when half of it has passed."""
         late = self._clock() - VISIBLE_AFTER_SECONDS / 2
         with self._changed:
             old = [r for task in tasks for r in self._held.get(task, ()) if r.since <= late]

@@ -106,7 +106,7 @@ class Child:
                 process.kill()
 
     def close(self) -> None:
-        """End it and wait until it has exited and reported so, but not for ever."""
+        """End it and wait until it has exited and reported so, up to a limit."""
         self.kill("closed")
         self._listener.join(EXIT_SECONDS)
 

@@ -93,7 +93,7 @@ class Slots:
         self._report(input)
 
     def _is_believed(self, task: str) -> bool:
-        """Whether a task is given back once more on the word of its slot alone; else it would never end."""
+        """Whether a task is given back again because its slot says so; there is a limit, or it would never end."""
         with self._lock:
             self._unproven[task] += 1
             return self._unproven[task] <= UNPROVEN

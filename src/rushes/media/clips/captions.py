@@ -42,7 +42,7 @@ def add_track(film: Path, found: Iterable[Cue], language: str, scratch: Path, ou
 
 
 def burn_in(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -> None:
-    """Encode a clip anew with the cues in its pictures; every frame keeps its time.
+    """Re-encode a clip with the cues in its pictures; every frame keeps its time.
 
     Raises:
         NeverWorks: the font has no letters for what is said.

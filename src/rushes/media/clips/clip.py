@@ -49,7 +49,7 @@ def cut_clip(
 ) -> ClipFacts:
     """Cut a part of the film, given in seconds of media time; what lies outside the film is left out.
 
-    The sound comes from `heard`, if that is another file. Without `smart` every picture is encoded anew.
+    The sound comes from `heard`, if that is another file. Without `smart` every picture is re-encoded.
 
     Raises:
         BadMedia: there is nothing between the two moments.

@@ -111,7 +111,7 @@ class VideoMuxer:
 
 
 class FullEncoder:
-    """A clip of which every picture is encoded anew, upright and with square pixels."""
+    """A clip whose pictures are all re-encoded, upright and with square pixels."""
 
     def __init__(self, order: ClipWork) -> None:
         self._order = order

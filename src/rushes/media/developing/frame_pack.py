@@ -72,18 +72,18 @@ class FramePackWriter:
         self._tiny = Scaler(track, (9, 8), "gray", AREA)
         self._sampler = PeriodicSampler(period, track.base)
         self._threshold = threshold
-        self._anew = frozenset(track.keys)
+        self._restarts = frozenset(track.keys)
         self._file: BinaryIO = path.open("wb")
         self._kept: list[PackedFrame] = []
         self._last = 0
 
     def add(self, pts: int, frame: av.VideoFrame) -> None:
         """Take the next frame: look at the first at or after each multiple of the period, keep it if it is new."""
-        sampled, anew = self._sampler.is_due(pts), pts in self._anew
-        if not sampled and not anew:
+        sampled, restart = self._sampler.is_due(pts), pts in self._restarts
+        if not sampled and not restart:
             return
         seen = _dhash(plane_rows(self._tiny.scale(frame), 0))
-        if anew or not self._kept or _similarity(seen, self._last) <= self._threshold:
+        if restart or not self._kept or _similarity(seen, self._last) <= self._threshold:
             self._keep(pts, seen, frame)
             self._last = seen
 

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LAST_SECONDS = 3  # that answers may still take when told to stop; streams end at once
 WAITING = 500  # connections whose request has not come yet; then the oldest is closed
-HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself waits for ever
+HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself has no limit
 
 
 @contextmanager

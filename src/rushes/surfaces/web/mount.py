@@ -41,7 +41,7 @@ def _is_for_people(request: Request) -> bool:
 
 
 class Static(StaticFiles):
-    """Files that come with the program: kept for ever under a versioned address, else asked for again each time."""
+    """Static files: cached without limit under a versioned address, else revalidated each time."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """One of them."""

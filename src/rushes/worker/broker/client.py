@@ -97,7 +97,7 @@ class BorrowedBlobs:
 
 @dataclass(frozen=True, slots=True)
 class BorrowedOriginal:
-    """The original of the task that runs now: opened by the worker, anew each time, and checked by it."""
+    """The original of the task that runs now: opened by the worker, again each time, and checked by it."""
 
     name: str
     taken_in: Fingerprint

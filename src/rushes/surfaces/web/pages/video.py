@@ -174,11 +174,11 @@ def ask_again(
     video_id: Id,
     recipe: Annotated[Name, Form()] = "",
     stage: Annotated[Name, Form()] = "",
-    anew: Annotated[bool, Form()] = False,
+    redo: Annotated[bool, Form()] = False,
 ) -> Response:
     """Another recipe, one stage alone, or a new take of everything; else existing results are adopted."""
     video = library.videos.get(video_id)
-    wanted = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
+    wanted = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if redo else 0)
     return back(request, _wished(library, video, wanted), f"/videos/{video.id}")
 
 
