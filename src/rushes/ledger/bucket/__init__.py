@@ -5,11 +5,10 @@ Results are acknowledged when their manifest is in the bucket. A database that i
 
 import contextlib
 import copy
-import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 from rushes.bucket.conditional import ConditionalBucket
 from rushes.domain.errors import LeaseLost, NotFound, StoreAway, TryAgain, WrongHome
@@ -26,41 +25,15 @@ from rushes.ledger.bucket.directory import Directory, job_of
 from rushes.ledger.bucket.film import Film, IsGone
 from rushes.ledger.bucket.films import STORE_SECONDS, Films
 from rushes.ledger.bucket.mailbox import FilmRequest
+from rushes.ledger.bucket.verbs import guarded, looking
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
 from rushes.ledger.counting import add_up
 from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.sqlite.file import ClosedFile
 
 T = TypeVar("T")
-P = ParamSpec("P")
 _BY_REQUEST = (JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobCommand.CANCEL, JobCommand.PRIORITY)
-_LOOKS = 4  # at films that other threads close
 MOST_FILMS = 8  # that one process works on at the same time
-
-
-def _guarded(verb: Callable[Concatenate["BucketLedger", P], T]) -> Callable[Concatenate["BucketLedger", P], T]:
-    """A verb during which no film changes hands in this process."""
-
-    @functools.wraps(verb)
-    def guarded(self: "BucketLedger", /, *args: P.args, **named: P.kwargs) -> T:
-        with self.films.guard:
-            return verb(self, *args, **named)
-
-    return guarded
-
-
-def _looking(verb: Callable[P, T]) -> Callable[P, T]:
-    """A verb that only looks, and takes no turn: a film that is released or fetched meanwhile is looked at again."""
-
-    @functools.wraps(verb)
-    def looked(*args: P.args, **named: P.kwargs) -> T:
-        for _ in range(_LOOKS):
-            with contextlib.suppress(ClosedFile):
-                return verb(*args, **named)
-        return verb(*args, **named)
-
-    return looked
 
 
 def _ledger(reader: tuple[str, SqliteLedger]) -> SqliteLedger:
@@ -93,9 +66,8 @@ class BucketLedger:
         `film_of` names the film that a job is about, `film_of_key` the film that an uploaded key is.
         """
         make_private(folder)
-        self._here = SqliteLedger(
-            folder / "workers.sqlite", clock=ledger_clock, wall=wall, is_gone=is_gone, take_over=True
-        )  # rows of this machine's workers, whether they hold a film or not
+        workers = folder / "workers.sqlite"  # rows of this machine's workers, whether they hold a film or not
+        self._here = SqliteLedger(workers, clock=ledger_clock, wall=wall, is_gone=is_gone, take_over=True)
         self._copies = Copies(bucket, folder / "copies", clock)
         self.films = Films(
             bucket,
@@ -125,7 +97,7 @@ class BucketLedger:
         return view
 
     # Taking in
-    @_guarded
+    @guarded
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         name = self._directory.names[new.id] = self._film_of(new)  # the only one that may have it: no other is fetched
         self._do_requests(name)
@@ -134,17 +106,17 @@ class BucketLedger:
         except NotFound:
             return self._steer(name, lambda film: film.ledger.submit(new, first))
 
-    @_guarded
+    @guarded
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
         film = self._directory.held(job)
         return film.ledger.draft(job, task, fence, tasks, facts) if film else Verdict.LOST
 
-    @_guarded
+    @guarded
     def arrived(self, key: str, etag: str) -> Arrival:
         return self._steer(self._film_of_key(key), lambda film: film.ledger.arrived(key, etag))
 
     # Working
-    @_guarded
+    @guarded
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         self._here.claim(worker, lanes, n)  # raises if its row is over
         if hinted:
@@ -156,7 +128,7 @@ class BucketLedger:
             leases += film_taken.claim(worker, lanes, n)
         return tuple(leases)
 
-    @_guarded
+    @guarded
     def renew(
         self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
     ) -> Renewed:
@@ -175,7 +147,7 @@ class BucketLedger:
         self._release_idle()
         return Renewed(leases, drain, gone)
 
-    @_guarded
+    @guarded
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
         verdicts, ready = dict.fromkeys(finishes, Verdict.LOST), list[str]()
         for film, some in self._directory.by_film(finishes, lambda finish: finish.task):
@@ -185,7 +157,7 @@ class BucketLedger:
             self.films.written(film)
         return Completed(tuple(verdicts[finish] for finish in finishes), tuple(ready))
 
-    @_guarded
+    @guarded
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         film = self._directory.held_of_task(task)
         if film is None:
@@ -194,13 +166,13 @@ class BucketLedger:
         self.films.written(film)
         return verdict
 
-    @_guarded
+    @guarded
     def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str, delay: float = 0.0) -> None:
         for film, some in self._directory.by_film(held, lambda pair: pair[0]):
             film.ledger.give_back(worker, some, reason, delay)
             self.films.written(film)
 
-    @_guarded
+    @guarded
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         swept = [self._here.sweep(limit)]
         for film in self.films:
@@ -215,7 +187,7 @@ class BucketLedger:
         return replace(found, quiet=found.quiet and self._nothing_open())
 
     # Steering
-    @_guarded
+    @guarded
     def control(self, target: str, command: JobCommand, value: int = 0, stages: Collection[str] = ()) -> Job | None:
         if command in (JobCommand.DRAIN, JobCommand.LEAVE):
             self._control_worker(target, command)
@@ -225,7 +197,7 @@ class BucketLedger:
             self._directory.find(target), lambda film: film.ledger.control(target, command, value, stages), asked
         )
 
-    @_guarded
+    @guarded
     def revive(
         self,
         job: str,
@@ -238,7 +210,7 @@ class BucketLedger:
         name = self._directory.find(job)
         return self._steer(name, lambda film: film.ledger.revive(job, tasks, stages, again, delayed), asked)
 
-    @_looking
+    @looking
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
         ledgers = [film.ledger for film in self.films] if self.at_work else map(_ledger, self._directory.readers())
         found: dict[str, Result] = {}
@@ -246,26 +218,26 @@ class BucketLedger:
             found |= ledger.known(owner, keys)
         return found
 
-    @_guarded
+    @guarded
     def set_aside(self, owner: str, keys: Collection[str], reason: str, note_only: bool = False) -> int:
         names = [name for name, ledger in self._directory.readers() if ledger.known(owner, keys)]
         return sum(
             self._steer(name, lambda film: film.ledger.set_aside(owner, keys, reason, note_only)) for name in names
         )
 
-    @_guarded
+    @guarded
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
         if film := self._directory.held_of_task(task):
             film.ledger.log(task, fence, first, lines)
 
     # Looking
-    @_looking
+    @looking
     def job(self, job: str) -> Job:
         if reader := self._directory.reader(job):
             return reader.job(job)
         raise rules.no_job(job)
 
-    @_looking
+    @looking
     def jobs(
         self,
         owner: str,
@@ -281,7 +253,7 @@ class BucketLedger:
             return Page(tuple(job for ledger in ledgers for job in ledger.jobs(owner, ids=ids).rows))
         return merged.jobs(ledgers, owner, state, queue, oldest_first=oldest_first, cursor=cursor, limit=limit)
 
-    @_looking
+    @looking
     def tasks(
         self,
         job: str = "",
@@ -303,25 +275,25 @@ class BucketLedger:
             }
         return merged.tasks(readers, state, stage, ids, cursor=cursor, limit=limit)
 
-    @_looking
+    @looking
     def events(
         self, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
     ) -> tuple[Event, ...]:
         reader = self._directory.reader(job)
         return reader.events(job, after, types, task, limit) if reader else ()
 
-    @_looking
+    @looking
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
         return merged.changed(dict(self._directory.readers()), cursor)
 
-    @_looking
+    @looking
     def workers(self) -> tuple[Worker, ...]:
         held = {film.name for film in self.films} | self._copies.locks.keys()
         return merged.workers(
             self._here.workers(), (ledger.workers() for name, ledger in self._directory.readers() if name in held)
         )
 
-    @_looking
+    @looking
     def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
         return add_up(count for _, ledger in self._directory.readers() for count in ledger.counts(jobs))
 
