@@ -13,7 +13,8 @@ from rushes.worker.inputs import TaskFailed
 
 BLIND = "an original is missing here; left to other machines for a minute"
 BLIND_SECONDS = 60.0  # for which the lanes of a site are left to the others of it
-AWAY_SECONDS = 10.0  # for which lane gpu is left after no service answered
+AWAY_SECONDS = 10.0  # after which a task that found no service is tried again
+ENOUGH_TRIED = 4  # tasks in a row; then lane gpu is left as well for that long
 LOOK_SECONDS = 10.0  # in which work that was left is found again: two sweeps
 
 
@@ -52,15 +53,17 @@ class SiteLanes:
 
 
 class EngineLanes:
-    """Lane gpu, which asks models, is left while they cannot be asked: work of the other lanes goes on."""
+    """Lane gpu, which asks models, is left while none of them answers: work of the other lanes goes on."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._away_until = float("-inf")
+        self._in_a_row = 0  # tasks that found no service, since one of the lane was done
 
     def lanes(self, lanes: Sequence[str]) -> tuple[str, ...]:
         """Those of these lanes that it takes now."""
-        return tuple(lane for lane in lanes if not (self.note and lane.partition("@")[0] == GPU_LANE))
+        leaves = self.note and self._in_a_row >= ENOUGH_TRIED
+        return tuple(lane for lane in lanes if not (leaves and _asks_models(lane)))
 
     @property
     def note(self) -> str:
@@ -77,4 +80,14 @@ class EngineLanes:
         if failed.failure.kind != EngineAway.__name__ or failed.counts:
             return failed
         self._away_until = self._clock() + AWAY_SECONDS
+        self._in_a_row += 1
         return replace(failed, delay=AWAY_SECONDS)
+
+    def done(self, lane: str) -> None:
+        """A task of a lane is done: if it asked a model, some of them answer."""
+        if _asks_models(lane):
+            self._in_a_row = 0
+
+
+def _asks_models(lane: str) -> bool:
+    return lane.partition("@")[0] == GPU_LANE

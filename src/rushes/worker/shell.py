@@ -126,8 +126,7 @@ class Shell:
             return inputs.Tick()
 
     def _step(self, input: inputs.Input) -> None:
-        if isinstance(input, inputs.TaskFailed) and (held := self.state.held.get(input.task)):
-            input = self._engine_lanes.judge(self._site_lanes.judge(self.me, held.lease, input))
+        input = self._judged(input)
         self.on_input(input)
         before = self.state
         self.state, todo = core.step(self.state, input, time.monotonic())
@@ -138,6 +137,15 @@ class Shell:
                 self._guard(self._do, command)
         if completes:
             self._guard(self._complete, completes)
+
+    def _judged(self, input: inputs.Input) -> inputs.Input:
+        """The outcome of a task in the light of what this worker sees: originals, models."""
+        match input:
+            case inputs.TaskFailed(task) if held := self.state.held.get(task):
+                return self._engine_lanes.judge(self._site_lanes.judge(self.me, held.lease, input))
+            case inputs.TaskFinished(finish) if held := self.state.held.get(finish.task):
+                self._engine_lanes.done(held.lease.lane)
+        return input
 
     def _log_changes(self, before: core.State) -> None:
         if self.state.stop_reason and self.state.note != before.note:

@@ -10,7 +10,7 @@ from rushes.ledger.memory import MemoryLedger
 from rushes.worker import core
 from rushes.worker.commands import Claim, GiveBack, Renew, Start
 from rushes.worker.inputs import Claimed, TaskFailed, Tick
-from rushes.worker.lanes import AWAY_SECONDS, BLIND, BLIND_SECONDS, LOOK_SECONDS, EngineLanes, SiteLanes
+from rushes.worker.lanes import AWAY_SECONDS, BLIND, BLIND_SECONDS, ENOUGH_TRIED, LOOK_SECONDS, EngineLanes, SiteLanes
 
 MISSING = Failure("SourceMissing", "film.mp4: No such file", "", "")
 HERE = Incarnation("m.here.b.1", "here", "b", 1, "1", ("cpu", "cpu@studio"))
@@ -87,8 +87,13 @@ def test_lane_gpu_is_left_for_a_while_when_no_service_answers_and_the_worker_doe
     engines = EngineLanes(clock)
     assert (engines.lanes(lanes), engines.note, engines.tried_lately) == (lanes, "", False)
     away = replace(FAILED, failure=replace(MISSING, kind="EngineAway"), final=False, counts=False)
+    for _ in range(ENOUGH_TRIED - 1):
+        engines.judge(away)
+    assert (engines.lanes(lanes), engines.note) == (lanes, ENGINE_AWAY), "models of other stages may answer"
     judged = engines.judge(away)
-    assert (engines.lanes(lanes), engines.note) == (("cpu", "cpu@studio"), ENGINE_AWAY)
+    assert engines.lanes(lanes) == ("cpu", "cpu@studio")
+    engines.done("cpu@studio")
+    assert engines.lanes(lanes) == ("cpu", "cpu@studio")
     state, _ = core.step(core.begin(core.Limits(2, ("cpu", "gpu"))), Tick(), 0.0)
     state, _ = core.step(state, Claimed(("cpu", "gpu"), (LEASE,), 1), 1.0)
     state, todo = core.step(state, judged, 2.0)
@@ -96,7 +101,12 @@ def test_lane_gpu_is_left_for_a_while_when_no_service_answers_and_the_worker_doe
     assert [c.delay for c in todo if isinstance(c, GiveBack)] == [AWAY_SECONDS]
     assert state.takes
     clock.now = AWAY_SECONDS
+    engines.judge(away)
+    assert engines.lanes(lanes) == ("cpu", "cpu@studio"), "one is enough as long as none is done"
+    engines.done("gpu@studio")
+    assert engines.lanes(lanes) == lanes
+    clock.now *= 2
     assert (engines.lanes(lanes), engines.note, engines.tried_lately) == (lanes, "", True)
-    clock.now = AWAY_SECONDS + LOOK_SECONDS
+    clock.now += LOOK_SECONDS
     assert not engines.tried_lately
     assert (engines.judge(FAILED), engines.note) == (FAILED, "")
