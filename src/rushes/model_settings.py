@@ -66,6 +66,12 @@ def inference_of(settings: Settings, stage: str) -> tuple[str, tuple[str, ...]]:
     return HTTP, urls
 
 
+def service_urls(settings: Settings) -> tuple[str, ...]:
+    """The addresses of all inference services. Raises Refused."""
+    places = [inference_of(settings, stage) for stage in ("", *inference_by_stage(settings))]
+    return tuple(dict.fromkeys(url for kind, urls in places if kind == HTTP for url in urls))
+
+
 def inference_by_stage(settings: Settings) -> Mapping[str, str]:
     """What is set for single stages.
 

@@ -22,6 +22,7 @@ _BUSY = (429, 503)
 _AWAY = (502, 504)  # said by a proxy
 _ELSEWHERE = "ModelMissing"  # what a service says that has another model
 _LONGEST_WAIT = 30.0  # between two questions to services that are all busy
+_UNKNOWN = 401
 _BROKEN = (OSError, http.client.HTTPException)
 
 
@@ -30,6 +31,34 @@ class _Reply:
     status: int
     body: bytes
     retry_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceHealth:
+    """What a service says of itself: healthy, degraded or unhealthy, and its models."""
+
+    status: str
+    models: tuple[str, ...]
+
+
+def ask_health(url: str, token: str = "") -> ServiceHealth:
+    """How a service is.
+
+    Raises:
+        EngineAway: it does not respond, is no inference service, or does not know the token.
+    """
+    try:
+        status, body = _get(f"{url.rstrip('/')}/health", token)
+        doc = json.loads(body)
+        found = ServiceHealth(str(doc["status"]), tuple(map(str, doc["models_loaded"])))
+        closed, _ = _get(f"{url.rstrip('/')}/metrics", token)
+    except _BROKEN as e:
+        raise EngineAway(f"no response: {str(e) or type(e).__name__}") from e
+    except (ValueError, KeyError, TypeError) as e:
+        raise EngineAway(f"this is no inference service: it answered {status}") from e
+    if closed == _UNKNOWN:
+        raise EngineAway("refuses the token", "Set the same inference_token (RUSHES_INFERENCE_TOKEN) here and there.")
+    return found
 
 
 class InferenceServices:
@@ -134,11 +163,9 @@ class InferenceSession:
 
     def _once(self, url: str, capability: str, call: bytes) -> _Reply:
         place, connection = urlsplit(url), self._connection(url)
-        headers = {"Content-Type": "application/octet-stream"}
+        headers = {"Content-Type": "application/octet-stream", **_authorization(self._services.token)}
         if trace := current():
             headers[HEADER] = trace
-        if self._services.token:
-            headers["Authorization"] = f"Bearer {self._services.token}"
         connection.request("POST", f"{place.path.rstrip('/')}/v1/{capability}", call, headers)
         response = connection.getresponse()
         body = response.read(LARGEST + 1)
@@ -168,6 +195,22 @@ def _connection(place: SplitResult) -> http.client.HTTPConnection:
     connection = kind(place.hostname or "", place.port, timeout=CONNECT_SECONDS)
     connection.auto_open = 0  # one that was closed meanwhile is not opened again in silence
     return connection
+
+
+def _get(url: str, token: str) -> tuple[int, bytes]:
+    place = urlsplit(url)
+    connection = _connection(place)
+    try:
+        connection.connect()
+        connection.request("GET", place.path, headers=_authorization(token))
+        response = connection.getresponse()
+        return response.status, response.read(LARGEST)
+    finally:
+        connection.close()
+
+
+def _authorization(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _seconds(header: str | None) -> float:

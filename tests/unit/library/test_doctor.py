@@ -2,8 +2,10 @@
 
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -253,3 +255,44 @@ def test_pages_that_the_bucket_shuts_out_are_a_finding_that_is_put_right(
         said = httpx.options(url, headers={**asked, "Origin": origin}).headers.get("access-control-allow-origin", "")
         if server == "seaweed_s3":  # the other one lets everybody in
             assert (said == origin) is ("evil" not in origin)
+
+
+class _Service(BaseHTTPRequestHandler):
+    """Says how it is to everybody, and the rest to who has the token."""
+
+    def do_GET(self) -> None:
+        known = self.path == "/health" or self.headers["Authorization"] == "Bearer right"
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        self.wfile.write(b'{"status": "healthy", "models_loaded": ["a", "b"]}')
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def inference() -> Iterator[str]:
+    """The address of an inference service."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_inference_services_are_asked_how_they_are(
+    inference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "inference" not in checks(tmp_path)
+    monkeypatch.setenv("RUSHES_INFERENCE", inference)
+    monkeypatch.setenv("RUSHES_INFERENCE_TOKEN", "right")
+    assert check(tmp_path, "inference") == Check("inference", ok=True, detail=f"{inference} healthy, 2 models")
+    monkeypatch.setenv("RUSHES_STAGE_INFERENCE", "transcribe=http://127.0.0.1:1")
+    found = check(tmp_path, "inference")
+    assert not found.ok
+    assert f"{inference} healthy, 2 models; http://127.0.0.1:1 no response: " in found.detail
+    assert "rushes ml" in found.hint
+    monkeypatch.setenv("RUSHES_STAGE_INFERENCE", "")
+    monkeypatch.setenv("RUSHES_INFERENCE_TOKEN", "wrong")
+    found = check(tmp_path, "inference")
+    assert (found.ok, found.detail) == (False, f"{inference} refuses the token")
+    assert "RUSHES_INFERENCE_TOKEN" in found.hint

@@ -8,17 +8,20 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from rushes.blobs.documents import read_document
-from rushes.domain.errors import NotAllowed, RushesError, SandboxMissing, StoreAway
+from rushes.domain.errors import EngineAway, NotAllowed, RushesError, SandboxMissing, StoreAway
 from rushes.domain.job import JobState
-from rushes.domain.redaction import redact
+from rushes.domain.redaction import redact, redact_address
+from rushes.engines.http import ask_health
 from rushes.home import Home
 from rushes.index.port import find_video
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.maintenance.published_names import find_missing_names
 from rushes.jobs.maintenance.reports import Check
+from rushes.model_settings import service_urls
 from rushes.settings import foreign_variables, shown
 from rushes.worker.sandbox import REQUIRE
 from rushes.worker.sandbox.report import described, layers_of, missing_layers
@@ -46,6 +49,7 @@ def doctor(home: Home) -> tuple[Check, ...]:
         _clock,
         _disk,
         _models,
+        _inference,
         _workers,
         _work,
         _published,
@@ -202,6 +206,28 @@ def _models(home: Home) -> Check:
     here = [kept.model.id for kept in home.models.ls() if kept.present and kept.model.capability in wanted]
     detail = f"missing: {', '.join(missing)}" if missing else ", ".join(here) or "none needed"
     return Check("models", not missing, detail, f"rushes models pull {' '.join(missing)}" if missing else "")
+
+
+def _inference(home: Home) -> Check | None:
+    """Whether the inference services respond, if any are named; all are asked at once."""
+    urls, token = service_urls(home.settings), home.settings.inference_token
+    if not urls:
+        return None
+    with ThreadPoolExecutor(len(urls)) as threads:
+        said = list(threads.map(partial(_service_health, token), urls))
+    hint = next((hint for _, hint in said if hint), "")
+    return Check("inference", not hint, "; ".join(told for told, _ in said), hint)
+
+
+def _service_health(token: str, url: str) -> tuple[str, str]:
+    """What is told of a service, and what to do."""
+    name = redact_address(url)
+    try:
+        found = ask_health(url, token)
+    except EngineAway as e:
+        return f"{name} {e}", e.advice
+    models = f"{len(found.models)} models"
+    return f"{name} {found.status}, {models}", "" if found.status == "healthy" else "See the log of the service."
 
 
 def _workers(home: Home) -> Check:
