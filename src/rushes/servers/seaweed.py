@@ -59,8 +59,8 @@ def _argv(folder: Path, port: int, identities: Path) -> list[str]:
         "volume.preStopSeconds": 0,
         "master.volumeSizeLimitMB": 1024,
         "master.telemetry": "false",
-        "filer.localSocket": folder / "filer.sock",
-        "s3.localSocket": folder / "s3.sock",
+        "filer.localSocket": "filer.sock",  # in its working folder: the whole path may be too long for a socket
+        "s3.localSocket": "s3.sock",
         "s3.port": port,
         "s3.port.iceberg": 0,
         "s3.port.lance": 0,

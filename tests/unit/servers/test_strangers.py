@@ -43,7 +43,7 @@ def hints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("seaweed")
+    return tmp_path_factory.mktemp("longer-than-the-path-of-a-socket-may-be-" * 3)
 
 
 @pytest.fixture(scope="module")
