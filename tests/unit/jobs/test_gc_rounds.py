@@ -44,7 +44,7 @@ def test_a_round_that_is_cut_short_after_any_step_is_gone_on_with(tmp_path: Path
     world.blobs.put("me", b"left by a killed attempt")
     world.day = 40
     while True:
-        file = WorkFile(tmp_path / "gc.sqlite", "me", keep_seconds=60.0)
+        file = WorkFile(tmp_path / "gc.sqlite", "me", keep_seconds=3600.0)
         assert file.resumed == bool(steps)
         more = round_of(world, file).step()
         report = round_of(world, file).report

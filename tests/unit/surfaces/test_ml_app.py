@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,7 @@ def test_who_hangs_up_is_worked_for_no_longer(tmp_path: Path, monkeypatch: pytes
         await app({**about, "query_string": b"", "scheme": "http", "client": None, "server": None}, receive, send)
 
     monkeypatch.setattr(app.state.service, "answer", answer)
-    asyncio.run(hang_up())
+    with ThreadPoolExecutor(1) as elsewhere:  # this thread may have a loop: that of a browser's driver
+        elsewhere.submit(asyncio.run, hang_up()).result()
     assert given_up.is_set()
     assert app.state.service.queue.inside == 0
