@@ -258,11 +258,11 @@ class Library:
 
         return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause or wait)
 
-    def watching(self, place: Place) -> AbstractContextManager[None]:
-        """Take in what is new at a place meanwhile; what is there already is taken in first."""
+    def watching(self, place: Place, *, first: bool = True) -> AbstractContextManager[None]:
+        """Take in what is new at a place meanwhile; what is there already is taken in `first`, if wanted."""
         from rushes.library.watching.watch import watching
 
-        return watching(self.home, str(place))
+        return watching(self.home, str(place), first=first)
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
         """Be a worker of this home until told to stop; the exit code."""

@@ -1,9 +1,11 @@
 """Watching buckets: one that cannot be seen is told, once as an error and else when that changes."""
 
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -12,7 +14,11 @@ from click.testing import CliRunner
 from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import Refused, StoreMissing
+from rushes.home import Home
+from rushes.jobs.intake import IntakeResult
 from rushes.library import JobRequest, Library
+from rushes.library.watching import watch
+from rushes.sources.port import FoundFile
 from rushes.surfaces.cli.main import main
 from rushes.uploads.service import Uploads
 from tests.servers_aws import make_bucket
@@ -106,3 +112,32 @@ def test_a_home_in_a_bucket_can_be_watched_without_places(home: Path, ministack_
         connect(ministack_s3).put(f"awaited/{promised.key}", b"film")
         assert list(library.watch((), PROBE, once=True)) == []
         assert [task.state for task in library.home.ledger.tasks(promised.job.id).rows] == ["ready"]
+
+
+def test_a_worker_begins_before_all_is_taken_in_and_ends_before_it_too(
+    home: Path, ministack_s3: BucketLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prefix may have thousands of films, and a machine that is taken away two minutes."""
+    place = replace(ministack_s3, prefix="many")
+    for n in range(3):
+        connect(place).put(f"{n}.mp4", b"film")
+    ends, began, taken = threading.Event(), threading.Event(), list[str]()
+
+    class Over(threading.Event):
+        def set(self) -> None:
+            super().set()
+            ends.set()
+
+    def slowly(_home: Home, found: Sequence[FoundFile], _wanted: JobRequest) -> Iterator[IntakeResult]:
+        for one in found:
+            began.set()
+            assert ends.wait(60)
+            taken.append(one.path)
+            yield IntakeResult(one.path)
+
+    monkeypatch.setattr(watch, "threading", SimpleNamespace(Event=Over, Thread=threading.Thread))
+    monkeypatch.setattr(watch, "take_in", slowly)
+    with Library(home) as library, library.watching(place.url, first=False):
+        assert began.wait(60)
+        assert taken == []
+    assert len(taken) == 1

@@ -78,8 +78,8 @@ def watch(
 
 
 @contextmanager
-def watching(home: Home, place: str) -> Iterator[None]:
-    """Take in what is new at a place meanwhile, in a thread; what is there at the beginning is taken in first.
+def watching(home: Home, place: str, *, first: bool = True) -> Iterator[None]:
+    """Take in what is new at a place meanwhile, in a thread; what is there at the beginning `first`, if wanted.
 
     What the queue of storage events tells is taken in at once, whoever of many machines hears it.
 
@@ -87,7 +87,8 @@ def watching(home: Home, place: str) -> Iterator[None]:
         Refused: as `watch`.
     """
     over = threading.Event()
-    for _ in watch(home, [place], JobRequest(), once=True, pause=wait):
+    home.source(place)  # refused here, not in the thread
+    for _ in watch(home, [place], JobRequest(), once=True, pause=wait) if first else ():
         pass
 
     def pause(seconds: float) -> bool:
@@ -97,6 +98,8 @@ def watching(home: Home, place: str) -> Iterator[None]:
         for added in watch(home, [place], JobRequest(), once=False, pause=pause):
             if added.error:
                 log.warning("%s was not added: %s", added.path, added.error)
+            if over.is_set():  # a machine that is taken away has no time for thousands more
+                return
 
     thread = threading.Thread(target=look, name="watch", daemon=True)
     thread.start()

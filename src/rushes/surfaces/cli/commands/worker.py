@@ -70,6 +70,8 @@ def worker(
         "--server": ("store", server or None),
     }
     library = _library_of(session, bucket, server, over)
+    if bucket:  # a prefix may have thousands of films: the work on the first begins at once
+        session.closing.enter_context(library.watching(bucket, first=until_idle))
     worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
     name_of = str if server else lambda job: library.jobs.get(job).name  # a server's jobs are not for it to see
     view = WorkerView(session, name_of, lambda: worker.shell.state)
@@ -106,8 +108,6 @@ def _library_of(session: Session, bucket: str, server: str, over: Overrides) -> 
     session.home = bucket or session.home or server
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
     show_store_wait(session, library)
-    if bucket:
-        session.closing.enter_context(library.watching(bucket))
     return library
 
 
