@@ -148,7 +148,7 @@ def _fsyncs(folder: Path, film: Path) -> int:
     place = folder / "strace"
     place.mkdir()
     out = place / "calls"
-    argv = ["strace", "-f", "-o", str(out), "-e", "trace=fsync,fdatasync", sys.executable, "-m", "proof.drive"]
+    argv = ["strace", "-f", "-o", str(out), "-e", "trace=fsync,fdatasync", sys.executable, "-m", "proof.film_runner"]
     argv += [str(place / "home"), str(film), "--only", "toy_join", "--chunk", "5"]
     subprocess.run(argv, env=environment(place, RUSHES_SANDBOX="auto"), capture_output=True, check=True)
     return sum("sync(" in line for line in out.read_text().splitlines())

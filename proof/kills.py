@@ -73,13 +73,13 @@ def drive(folder: Path, film: Film, start: Start, **env: str) -> tuple[int, str]
 def spawned(argv: Sequence[str], env: Mapping[str, str], said: Path) -> int:
     """A run started as anybody starts Python."""
     with said.open("wb") as out:
-        whole = [sys.executable, "-m", "proof.drive", *argv]
+        whole = [sys.executable, "-m", "proof.film_runner", *argv]
         return subprocess.run(whole, env=env, stdout=out, stderr=out, timeout=300, check=False).returncode
 
 
 def command(folder: Path, film: Film) -> list[str]:
     """The command line of a driven run."""
-    return [sys.executable, "-m", "proof.drive", *arguments(folder, film)]
+    return [sys.executable, "-m", "proof.film_runner", *arguments(folder, film)]
 
 
 def arguments(folder: Path, film: Film) -> list[str]:

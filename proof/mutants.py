@@ -1,8 +1,8 @@
 """Small mistakes put into the code one at a time: which of them do the tests notice?
 
-Each mutant is one change of one expression or statement (slips.py), chosen by a seed from all that can be made in rooms
-that carry a promise. The tests that execute its lines (executed.py) run, the fastest first; a mutant that passes them
-all survives. What is harmless (nobody could see what it changes) is named with its reason in `harmless_mutants.toml`.
+Each mutant is one change of one expression or statement (mutations.py), chosen by a seed from all possible ones in
+rooms that carry a promise. The tests that execute its lines (line_coverage.py) run, the fastest first; a mutant that
+passes all of them survives. Harmless ones (with no visible effect) are listed with reasons in `harmless_mutants.toml`.
 
 Verdicts are kept in out/mutants.jsonl: a run that is cut short goes on, and `--again` tries survivors again.
 """
@@ -32,9 +32,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from proof import executed
-from proof.executed import Executed
-from proof.slips import PACKAGE, ROOMS, ROOT, Mutant, chosen, text_of
+from proof import line_coverage
+from proof.line_coverage import Executed
+from proof.mutations import PACKAGE, ROOMS, ROOT, Mutant, chosen, text_of
 
 HARMLESS = Path(__file__).with_name("harmless_mutants.toml")
 VERDICTS = ROOT / "out/mutants.jsonl"
@@ -48,12 +48,12 @@ TESTS = (
 )
 # For lines that only child processes execute.
 FAR = {
-    "worker": ("tests/unit/worker", "tests/acceptance/test_steering.py", "tests/acceptance/test_poison.py"),
-    "jobs": ("tests/acceptance/test_maintenance.py", "tests/api/test_deleting.py"),
+    "worker": ("tests/unit/worker", "tests/acceptance/test_job_control.py", "tests/acceptance/test_poison.py"),
+    "jobs": ("tests/acceptance/test_maintenance.py", "tests/api/test_deletion.py"),
     "index": ("tests/acceptance/test_search_library.py",),
     "plan": ("tests/acceptance/test_grid.py",),
     "media": ("tests/unit/stages", "tests/acceptance/test_odd_films.py"),
-    "ledger": ("tests/acceptance/test_steering.py",),
+    "ledger": ("tests/acceptance/test_job_control.py",),
     "blobs": ("tests/acceptance/test_buckets.py",),
 }
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=same")
@@ -87,7 +87,7 @@ class Trial:
         shutil.copytree(ROOT / PACKAGE, folder / "rushes")
         compileall.compile_dir(folder / "rushes", quiet=2)
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # otherwise numpy starts threads when it is imported
-        for name in executed.third_party():
+        for name in line_coverage.third_party():
             if name.startswith(THREADED):
                 continue
             with suppress(Exception), warnings.catch_warnings(action="ignore"):
@@ -244,9 +244,9 @@ def verdicts() -> dict[str, Verdict]:
 def _record() -> None:
     """Find out what tests execute that are new or have changed."""
     files = [path for folder in TESTS for path in sorted((ROOT / folder).rglob("test_*.py"))]
-    if late := executed.stale(files):
+    if late := line_coverage.stale(files):
         print(f"recording what {len(late)} test files execute", flush=True)
-        argv = [*PYTEST[1:], "-p", "proof.executed", *map(str, late)]
+        argv = [*PYTEST[1:], "-p", "proof.line_coverage", *map(str, late)]
         subprocess.run([sys.executable, "-m", "pytest", *argv], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
 
 
@@ -276,7 +276,7 @@ def _is_settled(mutant: Mutant, again: bool) -> bool:
 
 def _try(mutants: Sequence[Mutant]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        trial = Trial.prepared(Path(folder), executed.recorded())
+        trial = Trial.prepared(Path(folder), line_coverage.recorded())
         for n, mutant in enumerate(mutants, 1):
             verdict = trial.verdict(mutant)
             with VERDICTS.open("a", encoding="utf-8") as kept:

@@ -21,7 +21,7 @@ import psutil
 import redis
 from tests.acceptance.conftest import draw
 
-from proof.cutter import Cutter
+from proof.faulty_connection import Cutter
 from proof.peers.body import CHUNKS
 from proof.setups import Servers, fresh_database, servers
 

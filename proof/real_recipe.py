@@ -147,7 +147,7 @@ class Killed:
     def __call__(self, argv: Sequence[str], env: Mapping[str, str], said: Path) -> int:
         """The exit code."""
         with said.open("wb") as out:
-            argv = [sys.executable, "-m", "proof.drive", *argv]
+            argv = [sys.executable, "-m", "proof.film_runner", *argv]
             process = subprocess.Popen(argv, env=env, stdout=out, stderr=out)
             try:
                 return process.wait(self.after)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import rushes
-from proof import drive
+from proof import film_runner
 from rushes import telemetry
 from rushes.domain.keys import JSON
 from rushes.wiring.__main__ import main as serve_slot
@@ -55,7 +55,7 @@ class Hand:
     line: Connection
 
     def run(self, argv: Sequence[str], env: Mapping[str, str], said: Path) -> int:
-        """Run proof.drive to its end or its death; the exit code, and in the file what it said."""
+        """Run proof.film_runner to its end or its death; the exit code, and in the file what it said."""
         self.line.send_bytes(json.dumps({"argv": argv, "env": dict(env), "said": str(said)}).encode())
         if not self.line.poll(LATE):
             raise TimeoutError(f"not over after {LATE:.0f} s: {argv}")
@@ -140,7 +140,7 @@ def _run(line: Connection, ask: Mapping[str, JSON]) -> int:
     said = os.open(ask["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     _become(ask["env"], said)
     vars(child)["subprocess"] = Nursery()
-    return drive.main(ask["argv"])
+    return film_runner.main(ask["argv"])
 
 
 def _become(env: Mapping[str, str], said: int) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "proof.md"
 # Started by tests and other proofs with arguments of their own.
-PARTS_OF_OTHERS = {"proof.drive", "proof.zygote", "proof.hostile_api"}
+PARTS_OF_OTHERS = {"proof.film_runner", "proof.zygote", "proof.hostile_api"}
 VARIANTS: dict[str, tuple[tuple[str, ...], ...]] = {  # programs that are run more than once, with these arguments
     "proof.remote_workers": (("--setup", "sqlite"), ("--setup", "postgres+valkey+s3", "--kills", "200")),
     "benchmarks.load": (

@@ -11,7 +11,7 @@ import pytest
 from rushes.exports import sidecar
 from rushes.library import JobRequest, Library
 from rushes.library.videos import Video
-from tests.acceptance.planted import Film, plant
+from tests.acceptance.synthetic_library import Film, plant
 
 WISH = JobRequest(only=("transcript",), profile="fast")
 SAID, MEANT = "country", "continent"

@@ -14,7 +14,7 @@ from rushes.domain.keys import JSON
 from rushes.index.port import Hit
 from rushes.library import Library
 from rushes.surfaces.cli.main import main
-from tests.acceptance.planted import Film, films, plant, planted
+from tests.acceptance.synthetic_library import Film, films, plant, planted
 from tests.api.kit import serving
 
 Spot = tuple[int, float, float]  # film, start and end in seconds

@@ -18,7 +18,7 @@ from rushes.index.follower import SIDECAR_FILE
 from rushes.index.people import PERSON
 from rushes.index.port import find_video
 from rushes.library import Library
-from tests.acceptance.planted import Film, plant
+from tests.acceptance.synthetic_library import Film, plant
 
 SECOND = Span(0, 1000, Fraction(1, 1000))
 LOOK = {"span": SECOND.to_json(), "box": [0, 0, 1, 1], "detections": [[SECOND.to_json(), [0, 0, 1, 1], 0.9]]}

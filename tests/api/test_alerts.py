@@ -34,7 +34,7 @@ from rushes.surfaces.http.event_hub import MOST as WAITING
 from rushes.worker.commands import Complete
 from rushes.worker.inputs import OutboxEntryWritten
 from tests.api.kit import PROGRAM, WORKER, Serving, begin, enter, serving, submit, wait_for, work
-from tests.api.test_bounded import bury, counting
+from tests.api.test_bounded_reads import bury, counting
 from tests.promql import Rule, Vector, scraped
 from tests.unit.estimates.test_conversions import both
 

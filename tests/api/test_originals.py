@@ -10,7 +10,7 @@ import pytest
 from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import draw
 from tests.api.kit import Serving, serving, wait_for
-from tests.api.test_looking import only_video
+from tests.api.test_reading import only_video
 
 
 @pytest.fixture

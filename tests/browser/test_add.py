@@ -13,7 +13,7 @@ from rushes.surfaces.web.pages import add
 from rushes.uploads import direct
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import NAME, Open, close
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 PART = 50_000
 

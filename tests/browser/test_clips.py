@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 
 def cut(served: Serving, film: str, start: float) -> str:

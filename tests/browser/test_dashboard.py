@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.api.kit import Serving, begin, submit, wait_for, work
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at, until
+from tests.browser.page_checks import look_at, until
 
 
 def test_the_first_page_can_be_shown(opened: Open, served: Serving, pictures: Path) -> None:

@@ -8,7 +8,7 @@ from rushes.domain.errors import BadMedia, SlotTooBig
 from rushes.domain.task import Failure, TaskState
 from tests.api.kit import WORKER, Serving, enter, submit
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 BAD = Failure("BadMedia", "reel.mp4 <script>alert(1)</script> makes no sense", BadMedia.hint, BadMedia.verdict)
 BIG = Failure("SlotTooBig", "2.5 GB over 2.0 GB", SlotTooBig.hint, SlotTooBig.verdict, ("rss 2.5 GB",))

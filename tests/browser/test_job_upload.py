@@ -7,7 +7,7 @@ from playwright.sync_api import Route, expect
 from tests.acceptance.conftest import draw, sights
 from tests.api.kit import Serving
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at, until
+from tests.browser.page_checks import look_at, until
 
 
 def test_a_film_is_sent_from_the_page_of_its_job_and_played_there_in_3d(

@@ -8,7 +8,7 @@ from rushes.domain.job import JobState
 from rushes.domain.task import Failure
 from tests.api.kit import WORKER, Serving, begin, enter, submit, work
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 
 def test_the_table_and_a_job_can_be_shown(opened: Open, empty: Serving, pictures: Path) -> None:

@@ -12,7 +12,7 @@ from rushes.domain.span import Span
 from rushes.index.changes import Track, TrackUpdate
 from tests.api.kit import Serving
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 MS = Fraction(1, 1000)
 

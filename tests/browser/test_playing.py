@@ -16,7 +16,7 @@ from rushes.media.reading.nal import ParameterSets
 from tests.acceptance.conftest import VOICE, draw
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import Open
-from tests.browser.looks import until
+from tests.browser.page_checks import until
 
 RATE, SECONDS, SIDE = 10, 12, 24  # frames per second; of the film; pixels of a square
 NEAR = 0.005  # seconds

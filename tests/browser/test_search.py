@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from tests.api.kit import Serving
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 
 def test_the_search_can_be_shown(opened: Open, served: Serving, pictures: Path) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from rushes.library.access.audit import Audit
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 PASSWORD = "correct horse battery"
 TOLD = ("login failed", "login", "account added")

@@ -11,7 +11,7 @@ from rushes.library.videos.export import KINDS
 from tests.acceptance.conftest import draw
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
-from tests.browser.looks import grave, look_at, until
+from tests.browser.page_checks import grave, look_at, until
 
 MEDIA = Path(__file__).parents[1] / "media"
 FILM = "document.querySelector('video')"

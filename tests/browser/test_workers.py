@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from rushes.domain.worker import Incarnation
 from tests.api.kit import WORKER, Serving, enter, submit
 from tests.browser.conftest import Open
-from tests.browser.looks import look_at
+from tests.browser.page_checks import look_at
 
 
 def test_workers_can_be_shown(opened: Open, empty: Serving, pictures: Path) -> None:

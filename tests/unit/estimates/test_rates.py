@@ -14,7 +14,7 @@ from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.memory import MemoryLedger
 from rushes.records.port import Conflict
 from rushes.records.sqlite import SqliteRecords
-from tests.unit.studio import Studio, line
+from tests.unit.index_kit import Studio, line
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.records.port import Record
 from rushes.records.sqlite import SqliteRecords
-from tests.unit.studio import Studio, line
+from tests.unit.index_kit import Studio, line
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -16,7 +16,7 @@ from rushes.jobs.open_plan import PlanOpener
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import JobSpec
 from tests.memory_blobs import MemoryBlobs
-from tests.unit.care_world import ME, World
+from tests.unit.maintenance_kit import ME, World
 
 
 def opened(world: World, owner: str, admin: bool = False) -> Home:

@@ -16,7 +16,7 @@ from rushes.jobs.maintenance.verify import find_missing, verify
 from rushes.jobs.open_plan import PlanOpener
 from rushes.worker.broker.attempt import adopt as _adopt
 from tests.memory_blobs import MemoryBlobs
-from tests.unit.care_world import ME, RULES, World, spec
+from tests.unit.maintenance_kit import ME, RULES, World, spec
 
 CLIP = manifest_key("me", "aa-clip")
 

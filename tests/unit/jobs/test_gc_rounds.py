@@ -20,7 +20,7 @@ from rushes.jobs.maintenance.gc import GcRound, gc
 from rushes.jobs.maintenance.reports import GcReport, Selection, VerifyProgress
 from rushes.jobs.maintenance.verify import verify
 from rushes.jobs.maintenance.work_file import WorkFile
-from tests.unit.care_world import ME, RULES, World, spec
+from tests.unit.maintenance_kit import ME, RULES, World, spec
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from rushes.jobs.maintenance.verify import find_missing, verify
 from rushes.ledger.memory import MemoryLedger
 from rushes.worker.publish import sweep
 from tests.memory_blobs import MemoryBlobs
-from tests.unit.care_world import ME, RULES, World, spec
+from tests.unit.maintenance_kit import ME, RULES, World, spec
 
 
 @pytest.fixture

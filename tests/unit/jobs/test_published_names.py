@@ -7,7 +7,7 @@ from rushes.blobs.documents import read_document
 from rushes.blobs.published import own_names
 from rushes.home import Home
 from rushes.jobs.maintenance.published_names import find_missing_names, restore_names, still_wrong
-from tests.unit.care_world import RULES, World
+from tests.unit.maintenance_kit import RULES, World
 
 
 def opened(world: World) -> Home:

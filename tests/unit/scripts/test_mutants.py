@@ -5,25 +5,27 @@ import sys
 from pathlib import Path
 
 import pytest
-from proof import mutants, slips
-from proof.executed import Executed
+from proof import mutants, mutations
+from proof.line_coverage import Executed
 
 
 @pytest.mark.parametrize("path", [*mutants.TESTS, *(path for far in mutants.FAR.values() for path in far)])
 def test_every_test_that_is_named_exists(path: str) -> None:
-    assert (slips.ROOT / path).exists()
+    assert (mutations.ROOT / path).exists()
 
 
 def test_a_seed_names_the_same_mutants_of_every_room() -> None:
-    once, again, other = (slips.chosen(14, seed, [*slips.ROOMS]) for seed in (1, 1, 2))
+    once, again, other = (mutations.chosen(14, seed, [*mutations.ROOMS]) for seed in (1, 1, 2))
     assert once == again != other
-    assert {mutant.room for mutant in once} == set(slips.ROOMS)
+    assert {mutant.room for mutant in once} == set(mutations.ROOMS)
 
 
 def test_a_mutant_is_one_change_of_its_file() -> None:
-    for mutant in slips.chosen(7, 3, [*slips.ROOMS]):
-        before = ast.unparse(ast.parse((slips.ROOT / slips.PACKAGE / mutant.file).read_text("utf-8"))).splitlines()
-        after = slips.text_of(mutant).splitlines()
+    for mutant in mutations.chosen(7, 3, [*mutations.ROOMS]):
+        before = ast.unparse(
+            ast.parse((mutations.ROOT / mutations.PACKAGE / mutant.file).read_text("utf-8"))
+        ).splitlines()
+        after = mutations.text_of(mutant).splitlines()
         assert before != after
         ast.parse("\n".join(after))
 
@@ -44,15 +46,15 @@ def test_a_mutant_is_one_change_of_its_file() -> None:
 )
 def test_a_slip_is_one_that_people_make(code: str, changed: list[str]) -> None:
     node = ast.parse(code, mode="eval").body
-    assert [ast.unparse(one) for one in slips.changes(node)] == changed
+    assert [ast.unparse(one) for one in mutations.changes(node)] == changed
 
 
 def test_every_harmless_mutant_has_its_reason() -> None:
     assert all(why for why in mutants.harmless().values())
 
 
-def _mutant(runs: tuple[int, int]) -> slips.Mutant:
-    return slips.Mutant("plan/grid.py", "grid", runs[0], runs, "1", "2", 0, 1)
+def _mutant(runs: tuple[int, int]) -> mutations.Mutant:
+    return mutations.Mutant("plan/grid.py", "grid", runs[0], runs, "1", "2", 0, 1)
 
 
 def test_a_mutant_is_tried_with_the_tests_that_execute_it_until_they_take_too_long(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_a_mutant_is_tried_with_the_tests_that_execute_it_until_they_take_too_lo
 def test_it_is_known_which_lines_run_when_a_mutant_does(code: str, runs: tuple[int, int]) -> None:
     found = [
         lines
-        for _, lines, parent, name, index in slips._sites(ast.parse(code))
-        if isinstance(slips._get(parent, name, index), ast.Constant)
+        for _, lines, parent, name, index in mutations._sites(ast.parse(code))
+        if isinstance(mutations._get(parent, name, index), ast.Constant)
     ]
     assert found == [runs]

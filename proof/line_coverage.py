@@ -1,6 +1,6 @@
 """Which tests execute which lines of the rooms: recorded by this plugin of pytest, and kept until a file changes.
 
-    python -m pytest -p proof.executed tests/unit/plan      # adds to out/executed.jsonl
+    python -m pytest -p proof.line_coverage tests/unit/plan      # adds to out/executed.jsonl
 
 Only tests that pass count. What child processes execute is not seen.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from proof.slips import PACKAGE, ROOMS, ROOT
+from proof.mutations import PACKAGE, ROOMS, ROOT
 
 KEPT = ROOT / "out/executed.jsonl"
 _SOURCES = str(ROOT / PACKAGE) + "/"

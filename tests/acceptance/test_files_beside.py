@@ -9,7 +9,7 @@ import pytest
 from rushes.exports import sidecar
 from rushes.library import Library
 from rushes.library.videos.beside import write_all
-from tests.acceptance.planted import Film, plant
+from tests.acceptance.synthetic_library import Film, plant
 
 
 @pytest.fixture
