@@ -119,7 +119,8 @@ def _unplanned(home: Home, job: Job, stage: str) -> Step:
 def _described(step: Step, spec: StageSpec | None, asked: JobSpec) -> Step:
     needs = requirements_of([step.stage], {step.stage: spec}, deep=False) if spec else ()
     options = {**(spec.options if spec else {}), **asked.options.get(step.stage, {})}
-    return replace(step, needs=tuple(f"{step.job}.{name}" for name in needs), options=options)
+    steps = tuple(f"{step.job}.{name}" for name in needs if name in asked.stages)  # a clip is cut without a probe
+    return replace(step, needs=steps, options=options)
 
 
 def _step(stage: str, tasks: Sequence[Task]) -> Step:

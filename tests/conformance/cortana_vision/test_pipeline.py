@@ -212,7 +212,7 @@ def test_a_clip_is_ordered_in_milliseconds(pipeline: Pipeline) -> None:
     job = next(
         j for j in pipeline.get(f"/videos/{pipeline.video}/jobs") if j["payload"].get("clip_id") == clip["clip_id"]
     )
-    assert job["job_type"] == "clip_generate"
+    assert (job["job_type"], job["depends_on"]) == ("clip_generate", [])
     assert job["payload"] | {"s3_original_path": ""} == {
         **ask, "clip_id": clip["clip_id"], "padding_ms": 2000, "s3_original_path": ""}  # fmt: skip
 
@@ -223,6 +223,7 @@ def test_a_clip_may_be_ordered_in_the_query(pipeline: Pipeline) -> None:
     assert pipeline.site.http.post("/clips", params=query).json().keys() == {"clip_id", "status"}
     assert pipeline.site.http.post("/clips", params={"video_id": pipeline.video}).status_code == 400
     assert pipeline.site.http.post("/clips", json=query | {"t_start": 1.5}).status_code == 422
+    assert "milliseconds" in pipeline.site.http.post("/clips", json=query | {"t_end": 500}).json()["hint"]
 
 
 def test_a_clip_has_its_padding_and_its_name(pipeline: Pipeline) -> None:

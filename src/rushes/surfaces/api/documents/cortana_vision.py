@@ -87,6 +87,8 @@ def make_clip(
     if body is None and (t_start is None or t_end is None):
         raise Refused("video_id, t_start and t_end are required", "Times are whole milliseconds.")
     asked = body or ClipIn(video_id=video_id, t_start=t_start or 0, t_end=t_end or 0)
+    if asked.t_start >= asked.t_end:
+        raise Refused("t_end must be greater than t_start", "Times are whole milliseconds.")
     video = library.videos.get(asked.video_id)
     clip = library.clips.order(video, asked.t_start / 1000, asked.t_end / 1000, asked.padding_ms)
     response.headers["Location"] = f"/clips/{clip.id}"
