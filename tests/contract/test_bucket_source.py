@@ -20,7 +20,7 @@ from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAwa
 from rushes.domain.video import Fingerprint
 from rushes.servers.process import Running
 from rushes.sources.bucket import Bucket, BucketOriginals, BucketUploads
-from rushes.sources.event_forms import MOST, parse_events
+from rushes.sources.event_messages import MOST, parse_events
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent
 
 ODD = "films/a b+ü%20&'(1).mp4"

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushes.aws.client import Service
 from rushes.domain.errors import Refused, StoreAway
-from rushes.sources.event_forms import parse_events
+from rushes.sources.event_messages import parse_events
 from rushes.sources.port import EventMessage
 from rushes.telemetry import log
 

@@ -15,7 +15,7 @@ from rushes.home import Home
 from rushes.jobs.intake import take_in
 from rushes.library.watching.watched_places import watched_places
 from rushes.records.port import Conflict
-from rushes.sources.event_forms import parse_events
+from rushes.sources.event_messages import parse_events
 from rushes.sources.port import EventMessage, StorageEvent, StorageEvents
 from rushes.telemetry import BugLog, Outage, log
 from rushes.uploads.bucket_puts import BucketPuts

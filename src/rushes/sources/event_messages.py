@@ -1,4 +1,4 @@
-"""The forms in which storages tell that keys were written: S3 and MinIO, SNS and EventBridge, SeaweedFS. Pure."""
+"""Messages of storages about new keys, parsed: S3 and MinIO, wrapped by SNS or EventBridge, SeaweedFS. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator
