@@ -15,9 +15,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import timeit
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 from tests.acceptance.conftest import draw
 from tests.otlp_receiver import collecting
 
@@ -26,22 +29,41 @@ from rushes.library import JobRequest, Library
 
 VOICE = Path(__file__).parents[1] / "tests/media/english_then_german.mp3"
 BAR_ON, BAR_OFF = 0.02, 0.001
+LOOK_SECONDS = 0.1  # between looks at what slots took
 CALLS = 20  # of a task, at most: its parts, verbs and context
 
 
 def cpu_seconds(film: Path, folder: Path, env: dict[str, str], only: tuple[str, ...]) -> tuple[float, int]:
-    """CPU time of a worker that does all of a film, and how many tasks those are."""
+    """CPU time of a worker and its slots that do all of a film, and how many tasks those are."""
     with Library(folder) as library:  # of its trace: a worker goes on with that of the job
         tracing.start("benchmark", env)
         library.add([film], JobRequest(only=only))
         tracing.stop()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     argv = [sys.executable, "-m", "rushes", "--home", str(folder), "worker", "--until-idle", "--slots", "1"]
-    subprocess.run(argv, check=True, capture_output=True, env={**os.environ, **env})
+    slots: dict[int, float] = {}  # a worker ends its slots without hearing what they took
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | env) as worker:
+        while worker.poll() is None:
+            slots |= cpu_below(worker.pid)
+            time.sleep(LOOK_SECONDS)
+    if worker.returncode:
+        raise subprocess.CalledProcessError(worker.returncode, argv)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     with Library(folder) as library:
         tasks = sum(job.counts.done for job in library.jobs.page().rows)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, tasks
+    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return own + sum(slots.values()), tasks
+
+
+def cpu_below(pid: int) -> dict[int, float]:
+    """What the processes below one have taken so far, by their ids."""
+    found = {}
+    with suppress(psutil.Error):
+        for process in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                found[process.pid] = times.user + times.system
+    return found
 
 
 def off_call_seconds() -> float:
