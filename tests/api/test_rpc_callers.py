@@ -9,8 +9,10 @@ from pathlib import Path
 import grpc
 import pytest
 
+from rushes.home import Home
 from rushes.library import Library
 from rushes.library.access.accounts import Accounts
+from rushes.library.access.throttle import FREE
 from rushes.metrics import PROCESS, text
 from rushes.remote.generated import events_pb2
 from rushes.remote.generated import jobs_pb2 as pb
@@ -39,6 +41,33 @@ def test_a_proxy_lets_nobody_in_without_a_token(tmp_path: Path) -> None:
         forwarded = [("x-forwarded-for", "203.0.113.9")]
         assert refusal(call, pb.ListRequest(), metadata=forwarded, timeout=TIMEOUT) == "UNAUTHENTICATED"
         assert not call(pb.ListRequest(), timeout=TIMEOUT).jobs
+
+
+def test_tokens_cannot_be_guessed_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def frozen(home: Home) -> Accounts:
+        accounts = Accounts(home)
+        accounts.token_tries.clock = lambda: 0.0
+        return accounts
+
+    monkeypatch.setattr(rpc_server, "Accounts", frozen)
+    home = tmp_path / "home"
+    with listening(home, token="right", proxy="127.0.0.1") as address, grpc.insecure_channel(address) as channel:
+        call = channel.unary_unary(
+            "/rushes.v1.JobService/List", pb.ListRequest.SerializeToString, pb.ListResponse.FromString
+        )
+
+        def ask(token: str, place: str = "203.0.113.5") -> str:
+            metadata = [("authorization", f"Bearer {token}"), ("x-forwarded-for", place)]
+            try:
+                return "" if call(pb.ListRequest(), metadata=metadata, timeout=TIMEOUT).jobs else "OK"
+            except grpc.RpcError as e:
+                return str(e.code().name)
+
+        assert {ask("an old setting") for _ in range(20)} == {"UNAUTHENTICATED"}, "the same again is no guess"
+        said = [ask(f"guess {n}") for n in range(FREE)]
+        assert said == ["UNAUTHENTICATED"] * (FREE - 1) + ["RESOURCE_EXHAUSTED"]
+        assert ask("right") == "RESOURCE_EXHAUSTED"
+        assert ask("right", "203.0.113.6") == "OK"
 
 
 def test_a_caller_that_vanished_holds_no_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,60 +1,70 @@
 """Who may call: whoever has the token of the settings; without one all of this machine, until there is an account."""
 
-import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import grpc
 
 from rushes.domain.errors import RushesError
 from rushes.library.access.accounts import Accounts
+from rushes.library.access.throttle import TooManyTries
+from rushes.surfaces.http.proxy import FORWARDED, client_of, parse_networks
 
 HEALTH = "/grpc.health.v1.Health/"
 # Probes have no token, and learn only that a server runs. Workers have tokens of their own, which their service checks.
 _FREE = (HEALTH, "/rushes.v1.WorkerService/")
-_FORWARDED = {"forwarded", "x-forwarded-for", "x-real-ip"}
 OPEN_SECONDS = 1.0  # for which it is believed that there is no account
-_CLOSED = "gRPC needs a token here. Set RUSHES_TOKEN where rushes serve runs, and restart it"
+_UNKNOWN, _CLOSED = "authentication required", "gRPC needs a token here. Set RUSHES_TOKEN where rushes serve runs"
+Work = Callable[[Any, grpc.ServicerContext], Any]
 
 
 class Bearer(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Lets in whoever has the token of the settings; without one whoever is on this machine, while that is open."""
 
-    def __init__(self, token: str, accounts: Accounts) -> None:
-        self._wanted = f"Bearer {token}".encode() if token else b""
+    def __init__(self, accounts: Accounts) -> None:
+        settings = accounts.home.settings
         self._accounts, self._open_until = accounts, 0.0
+        self._needs_token, self._proxies = bool(settings.token), parse_networks(settings.proxy)
 
     def intercept_service(self, go_on: Callable[[Any], Any], call: Any) -> Any:
         """As grpc asks."""
         handler = go_on(call)
-        if handler is None or call.method.startswith(_FREE) or self._has_token(call):
+        if handler is None or call.method.startswith(_FREE):
             return handler
-        if self._wanted:
-            return handler_with(handler, _refuse)
-        if any(name in _FORWARDED for name, _ in call.invocation_metadata):  # by a proxy: anybody
-            return handler_with(handler, partial(_refuse, why=_CLOSED))
         work = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
-        return handler_with(handler, partial(self._let_in, work))
+        return handler_with(handler, partial(self._let_in, work, dict(call.invocation_metadata)))
 
-    def _has_token(self, call: Any) -> bool:
-        told = dict(call.invocation_metadata).get("authorization", "")
-        return bool(self._wanted) and hmac.compare_digest(str(told).encode("utf-8", "replace"), self._wanted)
+    def _let_in(self, work: Work, said: Mapping[str, Any], request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            no = self._refusal(said, context.peer())
+        except TooManyTries as e:
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{e}. {e.advice}")
+        except RushesError as e:
+            context.abort(grpc.StatusCode.UNAVAILABLE, str(e))
+        return context.abort(grpc.StatusCode.UNAUTHENTICATED, no) if no else work(request, context)
 
-    def _let_in(self, work: Callable[[Any, Any], Any], request: Any, context: grpc.ServicerContext) -> Any:
+    def _refusal(self, said: Mapping[str, Any], peer: str) -> str:
+        """Why a call does not come in, "" if it does. Raises TooManyTries."""
+        if self._needs_token:
+            scheme, _, token = str(said.get("authorization", "")).partition(" ")
+            known = scheme.lower() == "bearer" and self._accounts.token_caller(token, self._address(said, peer))
+            return "" if known else _UNKNOWN
+        if any(name in said for name in FORWARDED):  # through a proxy: anybody
+            return _CLOSED
         if time.monotonic() >= self._open_until:
-            try:
-                if self._accounts.any:
-                    return _refuse(request, context, _CLOSED)
-            except RushesError as e:
-                context.abort(grpc.StatusCode.UNAVAILABLE, str(e))
+            if self._accounts.any:
+                return _CLOSED
             self._open_until = time.monotonic() + OPEN_SECONDS
-        return work(request, context)
+        return ""
 
-
-def _refuse(_request: Any, context: grpc.ServicerContext, why: str = "authentication required") -> None:
-    context.abort(grpc.StatusCode.UNAUTHENTICATED, why)
+    def _address(self, said: Mapping[str, Any], peer: str) -> str:
+        """Of `ipv4:10.0.0.1:5555`, or whom a declared proxy names."""
+        host = unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]")
+        headers = [(b"x-forwarded-for", str(said.get("x-forwarded-for", "")).encode())]
+        return client_of({"client": (host, 0), "headers": headers, "scheme": "http"}, self._proxies).address
 
 
 def handler_with(handler: Any, work: Callable[[Any, grpc.ServicerContext], Any]) -> Any:
