@@ -38,7 +38,7 @@ CODES = {
     6: "not found",
     7: "permanent failure: running it again does not help",
     8: "refused by a limit (disk, size, length)",
-    130: "stopped by Ctrl-C after running chunks were finished; the same command goes on",
+    130: "stopped by Ctrl-C after running chunks were finished; the same command continues",
     143: "the same after SIGTERM",
 }
 MESSAGES = {
@@ -164,8 +164,8 @@ def _error(kind: type[RushesError]) -> tuple[str, ...]:
 @cache
 def _http() -> str:
     words = (
-        "Every operation of `/openapi.json`, by its id, which is stable: clients are made from it. What goes wrong is "
-        "answered as `application/problem+json`. HEAD works wherever GET does, but for streams of events.\n"
+        "Every operation of `/openapi.json`, by its id; ids are stable, because clients are generated from them. Errors "
+        "are `application/problem+json`. HEAD works wherever GET does, except for event streams.\n"
     )
     with TemporaryDirectory() as folder, Library(Path(folder) / "home") as library:
         paths = create(library).openapi()["paths"]

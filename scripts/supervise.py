@@ -35,7 +35,7 @@ class Supervisor:
         """Wait for the command; its exit code, or 128 and the signal."""
         self._wait(lambda: self._code is not None or bool(self.told))
         if self.told:
-            print("stopping; once more stops at once", file=sys.stderr, flush=True)
+            print("stopping; a second signal stops at once", file=sys.stderr, flush=True)
             send(-self._pid, signal.SIGINT)
             self._wait(lambda: self._code is not None or len(self.told) > 1, GRACE_SECONDS)
         self._end_the_rest()

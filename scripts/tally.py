@@ -15,7 +15,7 @@ BACKENDS = {
     "postgres18": "PostgreSQL 18",
     "postgres16": "PostgreSQL 16",
     "dynamodb": "DynamoDB",
-    "poll": "looking again",
+    "poll": "polling",
     "notify": "PostgreSQL's NOTIFY",
     "redis": "Valkey",
     "sqs": "SQS",
@@ -68,7 +68,7 @@ def backends(cases: Iterable[Case]) -> list[str]:
             skipped[backend] += outcome_of(case) == "skipped"
     for name in dict.fromkeys(BACKENDS.values()):
         told = ", ".join(f"{port} {n}" for port, n in sorted(ran[name].items()))
-        print(f"{name:<32} {told or 'nothing'}{f', {skipped[name]} skipped' if skipped[name] else ''}")
+        print(f"{name:<32} {told or 'none'}{f', {skipped[name]} skipped' if skipped[name] else ''}")
     return [name for name in dict.fromkeys(BACKENDS.values()) if skipped[name] or not ran[name].total()]
 
 
@@ -101,7 +101,7 @@ def main(report: Path, *chosen: str) -> int:
     left_out = backends(cases)
     promised = os.environ.get("RUSHES_TEST_PROMISED") == "all" and not chosen
     if promised and left_out:
-        print(f"promised and not tried in full: {', '.join(left_out)}")
+        print(f"promised and not run completely: {', '.join(left_out)}")
     skipped = f", {outcomes['skipped']} skipped" if outcomes["skipped"] else ""
     print(f"{outcomes['passed']} passed, {outcomes['failed']} failed{skipped}")
     return int(not outcomes["passed"] or outcomes["failed"] > 0 or (promised and bool(left_out)))

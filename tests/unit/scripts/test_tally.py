@@ -36,7 +36,7 @@ def test_a_promised_backend_that_was_not_tried_is_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: dict[str, str]
 ) -> None:
     assert main(_report(tmp_path, words)) == 1
-    assert "promised and not tried in full: Valkey" in capsys.readouterr().out
+    assert "promised and not run completely: Valkey" in capsys.readouterr().out
 
 
 def test_who_asked_for_some_tests_misses_none(tmp_path: Path) -> None:
