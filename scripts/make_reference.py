@@ -164,8 +164,8 @@ def _error(kind: type[RushesError]) -> tuple[str, ...]:
 @cache
 def _http() -> str:
     words = (
-        "Every operation of `/openapi.json`, by its id; ids are stable, because clients are generated from them. Errors "
-        "are `application/problem+json`. HEAD works wherever GET does, except for event streams.\n"
+        "Every operation of `/openapi.json`, by its id; ids are stable, because clients are generated from them. "
+        "Errors are `application/problem+json`. HEAD works wherever GET does, except for event streams.\n"
     )
     with TemporaryDirectory() as folder, Library(Path(folder) / "home") as library:
         paths = create(library).openapi()["paths"]
