@@ -9,11 +9,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests" / "conformance"
+PLACES = (ROOT / "src" / "rushes", ROOT)  # where the files lie that hold a clause
 NOTE = "<!-- Made by scripts/make_reference.py from tests/conformance; change it there. -->\n"
 WORDS = (
     "Five design documents stand behind rushes. A client for each was written from its text alone; `tests/conformance` "
-    "runs them against a real server with a real worker. A row is a clause, the file under `src/rushes` that holds it, "
-    "and the test that shows it. How to add one: [tests/conformance](../tests/conformance/README.md).\n"
+    "runs them against a real server with a real worker. A row is a clause, the file that holds it (in `src/rushes` or "
+    "`infra`), and the test that shows it. How to add one: [tests/conformance](../tests/conformance/README.md).\n"
 )
 
 
@@ -51,7 +52,7 @@ def clauses_of(file: Path) -> Iterator[Clause]:
     """The clauses that the tests of a file show, in its order.
 
     Raises:
-        ValueError: a test does not name its clause, or a file that is not there.
+        ValueError: a test does not name its clause, or what holds it, or that is not there.
     """
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
@@ -66,7 +67,9 @@ def _clause(file: Path, node: ast.FunctionDef) -> Clause:
         raise ValueError(f"{test}: its docstring begins with 'place in the document: the clause'")
     lines = (line.partition("Where: ")[2] for line in rest.splitlines() if line.startswith("Where: "))
     where = tuple(name.strip() for line in lines for name in line.split(","))
-    if missing := [name for name in where if not (ROOT / "src" / "rushes" / name).exists()]:
+    if not where:
+        raise ValueError(f"{test}: its docstring has a line 'Where: the file that holds it'")
+    if missing := [name for name in where if not any((place / name).exists() for place in PLACES)]:
         raise ValueError(f"{test}: not below src/rushes: {', '.join(missing)}")
     return Clause(place, words.strip(), where, test)
 

@@ -76,7 +76,7 @@ def test_the_help_of_export_names_every_kind() -> None:
     assert set(re.split(r",\s+", named[1])) == set(KINDS)
 
 
-def test_a_conformance_test_that_names_no_clause_or_a_file_that_is_not_there_is_refused(
+def test_a_conformance_test_that_names_no_clause_no_file_or_one_that_is_not_there_is_refused(
     maker: ModuleType, tmp_path: Path
 ) -> None:
     file = tmp_path / "test_one.py"
@@ -84,7 +84,7 @@ def test_a_conformance_test_that_names_no_clause_or_a_file_that_is_not_there_is_
     file.write_text('def test_it():\n    """Web UI: a | b.\n\n    Where: settings.py, library/jobs.py\n    """\n')
     (clause,) = clauses_of(file)
     assert (clause.place, clause.words, clause.where) == ("Web UI", "a | b.", ("settings.py", "library/jobs.py"))
-    for text in ("No place.", "Web UI: a.\n\n    Where: nowhere.py\n    "):
+    for text in ("No place.", "Web UI: a.", "Web UI: a.\n\n    Where: nowhere.py\n    "):
         file.write_text(f'def test_it():\n    """{text}"""\n')
         with pytest.raises(ValueError, match=r"test_one\.py::test_it"):
             list(clauses_of(file))

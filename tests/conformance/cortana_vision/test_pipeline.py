@@ -29,7 +29,10 @@ def test_a_video_goes_through_transcode_sample_ocr_and_segment_index(pipeline: P
 
 
 def test_transcode_is_told_the_original(pipeline: Pipeline) -> None:
-    """Transcode, payload: video_id and s3_original_path."""
+    """Transcode, payload: video_id and s3_original_path.
+
+    Where: surfaces/api/documents/cortana_vision.py
+    """
     payload = pipeline.job("transcode")["payload"]
     assert payload.keys() == {"video_id", "s3_original_path"}
     assert payload["video_id"] == pipeline.video
@@ -79,7 +82,10 @@ def test_sample_is_told_the_rate_and_the_threshold(pipeline: Pipeline) -> None:
 
 
 def test_sample_has_the_documents_defaults(pipeline: Pipeline) -> None:
-    """Sample, defaults: target_fps 10, dedupe_threshold 0.95."""
+    """Sample, defaults: target_fps 10, dedupe_threshold 0.95.
+
+    Where: stages/develop.py
+    """
     options = {r["name"]: r["options"] for r in pipeline.get("/api/v1/recipes")}["text"]["develop"]
     assert (options["target_fps"], options["dedupe_threshold"]) == (10, 0.95)
 
@@ -108,7 +114,10 @@ def test_ocr_is_told_frames_languages_and_confidence(pipeline: Pipeline) -> None
 
 
 def test_ocr_has_the_documents_defaults(pipeline: Pipeline) -> None:
-    """Ocr, defaults: English, min_confidence 0.6."""
+    """Ocr, defaults: English, min_confidence 0.6.
+
+    Where: stages/read_text.py
+    """
     options = {r["name"]: r["options"] for r in pipeline.get("/api/v1/recipes")}["text"]["read_text"]
     assert (options["languages"], options["min_confidence"]) == (["en"], 0.6)
 
@@ -177,18 +186,27 @@ def test_mentions_hashtags_urls_and_emoji_are_found() -> None:
 
 
 def test_phone_numbers_prices_and_counts_stay_whole() -> None:
-    """Segment_index, numbers: phone numbers, prices with their currency, counts with their unit."""
+    """Segment_index, numbers: phone numbers, prices with their currency, counts with their unit.
+
+    Where: stages/vision/entities.py
+    """
     found = [(e.text, e.normalized) for e in find_entities("+1 555 123 4567 costs $1,299.00 for 3 kg")]
     assert found == [("+1 555 123 4567", "+15551234567"), ("$1,299.00", "1299.00"), ("3 kg", "3")]
 
 
 def test_a_finished_video_is_ready(pipeline: Pipeline) -> None:
-    """Segment_index, artifacts: videos.status becomes `ready`."""
+    """Segment_index, artifacts: videos.status becomes `ready`.
+
+    Where: surfaces/http/schemas.py
+    """
     assert pipeline.get(f"/videos/{pipeline.video}")["status"] == "ready"
 
 
 def test_a_ready_video_is_found_by_search(pipeline: Pipeline) -> None:
-    """Segment_index, purpose: what was read can be searched, answered as JSON to programs."""
+    """Segment_index, purpose: what was read can be searched, answered as JSON to programs.
+
+    Where: index/follower.py, surfaces/api/search.py
+    """
     found = pipeline.get("/search", q="outlook stable")
     assert [hit["video"] for hit in found["hits"]] == [pipeline.video]
     page = pipeline.site.http.get("/search", params={"q": "outlook"}, headers={"Accept": "text/html"})
@@ -218,7 +236,10 @@ def test_a_clip_is_ordered_in_milliseconds(pipeline: Pipeline) -> None:
 
 
 def test_a_clip_may_be_ordered_in_the_query(pipeline: Pipeline) -> None:
-    """On-demand jobs: video_id, t_start and t_end are the arguments of the endpoint."""
+    """On-demand jobs: video_id, t_start and t_end are the arguments of the endpoint.
+
+    Where: surfaces/api/documents/cortana_vision.py
+    """
     query: dict[str, str | int] = {"video_id": pipeline.video, "t_start": 500, "t_end": 1400}
     assert pipeline.site.http.post("/clips", params=query).json().keys() == {"clip_id", "status"}
     assert pipeline.site.http.post("/clips", params={"video_id": pipeline.video}).status_code == 400
@@ -256,7 +277,10 @@ def test_clips_go_after_thirty_days(pipeline: Pipeline, tmp_path: Path) -> None:
 
 
 def test_the_same_clip_again_is_the_same_and_other_ranges_are_others(pipeline: Pipeline) -> None:
-    """Idempotency, on-demand jobs: a repeated request makes nothing new, several ranges of one video are allowed."""
+    """Idempotency, on-demand jobs: a repeated request makes nothing new, several ranges of one video are allowed.
+
+    Where: library/clips.py
+    """
     ask = {"video_id": pipeline.video, "t_start": 200, "t_end": 900}
     first, again = (pipeline.site.http.post("/clips", json=ask).json()["clip_id"] for _ in range(2))
     other = pipeline.site.http.post("/clips", json=ask | {"t_end": 1000}).json()["clip_id"]
@@ -264,7 +288,10 @@ def test_the_same_clip_again_is_the_same_and_other_ranges_are_others(pipeline: P
 
 
 def test_a_video_that_is_sent_again_gets_no_second_jobs(site: Site, films: Path, pipeline: Pipeline) -> None:
-    """Idempotency, pipeline jobs: one job of each type for a video, however often it is enqueued."""
+    """Idempotency, pipeline jobs: one job of each type for a video, however often it is enqueued.
+
+    Where: jobs/submit.py
+    """
     answer = site.http.post(
         "/api/v1/videos", json={"paths": [str(films / "slide.mp4")], "recipe": "text", "options": OPTIONS}
     )

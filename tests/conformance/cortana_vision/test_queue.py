@@ -69,7 +69,10 @@ def test_workers_poll_the_database_and_no_job_is_claimed_twice(library: Library)
 
 
 def test_higher_priority_first_then_older(library: Library) -> None:
-    """Priority queues: ORDER BY priority DESC, created_at ASC."""
+    """Priority queues: ORDER BY priority DESC, created_at ASC.
+
+    Where: ledger/postgres/dialect.sql
+    """
     late, urgent, last = (enqueue(library, f"order {n}", p) for n, p in enumerate((0, 5, 0)))
     ledger, me = library.home.ledger, worker(library)
     order = [lease.task for _ in range(3) for lease in ledger.claim(me.id, [LANE], 1)]
@@ -96,7 +99,10 @@ def test_a_claimed_job_says_who_holds_it_and_until_when(site: Site, library: Lib
 
 
 def test_a_queued_job_cannot_fail(library: Library) -> None:
-    """State transitions, forbidden: queued to failed without processing."""
+    """State transitions, forbidden: queued to failed without processing.
+
+    Where: ledger/sql/work.py
+    """
     task, me = enqueue(library, "queued"), worker(library)
     assert library.home.ledger.fail(me.id, task, 0, FAILURE, None) is Verdict.LOST
     assert library.jobs.task(task).state.value == "ready"
@@ -126,7 +132,10 @@ def test_a_failed_job_is_queued_again_after_its_delay(site: Site, library: Libra
 
 
 def test_done_is_final(pipeline: Pipeline) -> None:
-    """State transitions, forbidden: done to any other state."""
+    """State transitions, forbidden: done to any other state.
+
+    Where: surfaces/api/documents/eioku.py
+    """
     done = pipeline.job("ocr")["id"]
     for move in ("cancel", "retry", "enqueue"):
         assert pipeline.site.http.post(f"/tasks/{done}/{move}").status_code == 400
@@ -153,7 +162,10 @@ def broken(site: Site, films: Path) -> Pipeline:
 
 
 def test_what_can_never_work_is_not_retried(broken: Pipeline) -> None:
-    """Non-retryable errors: an invalid input fails at once, without retries."""
+    """Non-retryable errors: an invalid input fails at once, without retries.
+
+    Where: domain/errors.py, domain/task.py
+    """
     job = broken.job("transcode")
     assert (job["status"], job["retry_count"]) == ("failed", 1)
     with broken.site.library() as library:
@@ -176,7 +188,10 @@ def test_an_error_is_stored_with_the_original_payload(broken: Pipeline) -> None:
 
 
 def test_failed_jobs_are_listed_and_can_be_retried(broken: Pipeline) -> None:
-    """Dead letter queue: failed jobs stay for inspection, are shown by class, and an admin may retry them."""
+    """Dead letter queue: failed jobs stay for inspection, are shown by class, and an admin may retry them.
+
+    Where: jobs/dead_letters.py
+    """
     groups = {group["kind"]: group for group in broken.get("/api/v1/failed")["items"]}
     assert any(t["job"] == broken.run for cause in groups["BadMedia"]["causes"] for t in cause["tasks"])
     page = broken.site.http.get("/failed", headers={"Accept": "text/html"})

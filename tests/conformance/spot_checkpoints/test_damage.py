@@ -88,7 +88,10 @@ def test_outputs_that_are_there_are_taken_although_the_database_is_lost(videos: 
 
 
 def test_the_runbook_lists_what_failed(tmp_path: Path) -> None:
-    """8.4: `SELECT chunk_index, status, last_error FROM chunks WHERE status != 'done'`; permanent_failed is final."""
+    """8.4: `SELECT chunk_index, status, last_error FROM chunks WHERE status != 'done'`; permanent_failed is final.
+
+    Where: ledger/sqlite/migrations/0008_sources.sql
+    """
     videos = make_videos(tmp_path / "videos")
     (videos.folder / "broken.mp4").write_bytes(b"\0\0\0\x18ftypisom" + bytes(4096))
     videos.rushes("add", "broken.mp4")
@@ -102,7 +105,10 @@ def test_the_runbook_lists_what_failed(tmp_path: Path) -> None:
 
 
 def test_a_changed_film_is_new_work(videos: Videos) -> None:
-    """2.5: the fingerprint changes with the film, and with it the identity of its chunks."""
+    """2.5: the fingerprint changes with the film, and with it the identity of its chunks.
+
+    Where: domain/video.py, jobs/submit.py
+    """
     before = set(videos.column("SELECT source_fingerprint FROM files"))
     film = videos.folder / "meeting.mp4"
     film.write_bytes(film.read_bytes() + b"\0\0\0\x08free")

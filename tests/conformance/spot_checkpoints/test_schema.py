@@ -35,7 +35,7 @@ NOT_NULL = {
 def test_every_table_has_its_columns(done: Videos, table: str) -> None:
     """5.3: jobs, files, chunks, attempts, leases and event_log have the columns of the DDL.
 
-    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    Where: ledger/sqlite/migrations/0006_checkpoints.sql, ledger/sqlite/migrations/0008_sources.sql
     """
     rows = done.rows(f"SELECT {', '.join(COLUMNS[table].split())} FROM {table}")
     assert rows
@@ -44,14 +44,20 @@ def test_every_table_has_its_columns(done: Videos, table: str) -> None:
 
 @pytest.mark.parametrize("table", COLUMNS)
 def test_every_row_has_a_key_of_its_own(killed: Videos, table: str) -> None:
-    """5.3: the first column is the primary key."""
+    """5.3: the first column is the primary key.
+
+    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    """
     keys = killed.column(f"SELECT {COLUMNS[table].split()[0]} FROM {table}")
     assert keys
     assert len(keys) == len(set(keys))
 
 
 def test_rows_point_to_each_other(killed: Videos) -> None:
-    """5.3: files belong to jobs, chunks to files, attempts to chunks and files, leases to chunks."""
+    """5.3: files belong to jobs, chunks to files, attempts to chunks and files, leases to chunks.
+
+    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    """
     for query in (
         "SELECT 1 FROM files LEFT JOIN jobs USING (job_id) WHERE jobs.job_id IS NULL",
         "SELECT 1 FROM chunks LEFT JOIN files USING (file_id) WHERE files.file_id IS NULL",
@@ -62,7 +68,10 @@ def test_rows_point_to_each_other(killed: Videos) -> None:
 
 
 def test_a_chunk_is_unique_in_its_plan(done: Videos) -> None:
-    """5.3: UNIQUE (file_id, chunk_index, chunk_plan_hash)."""
+    """5.3: UNIQUE (file_id, chunk_index, chunk_plan_hash).
+
+    Where: ledger/sqlite/migrations/0008_sources.sql
+    """
     doubles = "SELECT 1 FROM chunks GROUP BY file_id, chunk_index, chunk_plan_hash HAVING count(*) > 1"
     assert done.rows(doubles) == []
 
@@ -77,7 +86,10 @@ def test_chunks_cover_the_film_without_gap_or_overlap(done: Videos) -> None:
 
 
 def test_the_job_says_what_was_asked(done: Videos) -> None:
-    """5.1: a job carries a snapshot of its configuration."""
+    """5.1: a job carries a snapshot of its configuration.
+
+    Where: ledger/sqlite/migrations/0008_sources.sql, plan/planner.py
+    """
     (job,) = done.rows("SELECT config_json, source_type, status, shutdown_reason FROM jobs")
     config = json.loads(job.pop("config_json"))
     assert (config["chunk_seconds"], config["profile"]) == (5, "fast")
@@ -85,7 +97,10 @@ def test_the_job_says_what_was_asked(done: Videos) -> None:
 
 
 def test_the_file_counts_its_chunks(done: Videos) -> None:
-    """5.3: `total_chunks` and `done_chunks` are what the rows of chunks say."""
+    """5.3: `total_chunks` and `done_chunks` are what the rows of chunks say.
+
+    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    """
     (file,) = done.rows("SELECT status, total_chunks, done_chunks FROM files")
     (n,) = done.column("SELECT count(*) FROM chunks")
     assert file == {"status": "done", "total_chunks": n, "done_chunks": n}
@@ -103,7 +118,10 @@ def test_done_means_that_the_text_is_there_and_its_hash_matches(done: Videos) ->
 
 
 def test_the_final_output_is_the_transcript(done: Videos) -> None:
-    """5.3: `final_output_uri` and `final_output_sha256` are those of the final transcript."""
+    """5.3: `final_output_uri` and `final_output_sha256` are those of the final transcript.
+
+    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    """
     (file,) = done.rows("SELECT final_output_uri, final_output_sha256 FROM files")
     path = path_of(file["final_output_uri"])
     assert path.name == "meeting.txt"
@@ -111,7 +129,10 @@ def test_the_final_output_is_the_transcript(done: Videos) -> None:
 
 
 def test_the_fingerprint_knows_the_file(done: Videos) -> None:
-    """2.5: the local fingerprint is path, size and mtime_ns."""
+    """2.5: the local fingerprint is path, size and mtime_ns.
+
+    Where: domain/video.py, sources/folder.py
+    """
     film = done.folder / "talks" / "meeting.mp4"
     (fingerprint,) = map(json.loads, done.column("SELECT source_fingerprint FROM files"))
     told = film.stat()
@@ -130,7 +151,10 @@ def test_the_plan_hash_is_a_sha256_and_the_same_for_all_chunks_of_a_plan(done: V
 
 
 def test_times_are_iso_8601_and_in_order(done: Videos) -> None:
-    """5.3: created, started, completed and updated are times as text, in their order."""
+    """5.3: created, started, completed and updated are times as text, in their order.
+
+    Where: ledger/sqlite/migrations/0008_sources.sql
+    """
 
     def at(value: Any) -> datetime:
         assert value.endswith("Z")
@@ -143,14 +167,20 @@ def test_times_are_iso_8601_and_in_order(done: Videos) -> None:
 
 
 def test_attempts_that_succeeded_say_who_and_when(done: Videos) -> None:
-    """5.3: an attempt has its worker, start, end and outcome."""
+    """5.3: an attempt has its worker, start, end and outcome.
+
+    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    """
     rows = done.rows("SELECT outcome, worker_id, started_at <= ended_at AS ordered, error_message FROM attempts")
     assert {row["outcome"] for row in rows} == {"success"}
     assert all(row["ordered"] and row["error_message"] is None for row in rows)
 
 
 def test_released_leases_stay(done: Videos) -> None:
-    """3.2 and 5.3: a lease that is over has `released_at`; it was released before it expired."""
+    """3.2 and 5.3: a lease that is over has `released_at`; it was released before it expired.
+
+    Where: ledger/sqlite/migrations/0006_checkpoints.sql
+    """
     rows = done.rows("SELECT acquired_at, released_at, expires_at FROM leases")
     assert rows
     assert all(row["acquired_at"] <= row["released_at"] < row["expires_at"] for row in rows)

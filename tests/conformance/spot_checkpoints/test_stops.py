@@ -31,7 +31,10 @@ def test_a_chunk_without_time_to_finish_is_abandoned(noticed: Videos) -> None:
 
 
 def test_nothing_is_leased_after_a_stop(noticed: Videos) -> None:
-    """3.2: a draining worker leases no new chunks; what was not begun is pending."""
+    """3.2: a draining worker leases no new chunks; what was not begun is pending.
+
+    Where: worker/core.py
+    """
     assert noticed.column("SELECT count(*) FROM chunks WHERE lease_owner IS NOT NULL") == [0]
     (told,) = noticed.column("SELECT min(shutdown_requested_at) FROM jobs")
     assert noticed.column(f"SELECT count(*) > 0 FROM attempts WHERE started_at <= '{told}'") == [1]
@@ -85,13 +88,19 @@ def test_a_killed_worker_loses_its_lease_and_the_chunk_is_done_by_another(killed
 
 
 def test_what_was_killed_has_the_same_bytes_as_what_was_not(killed: Videos, done: Videos) -> None:
-    """2.1: crash-only; a kill leaves a state that can be resumed, and the outputs are the same."""
+    """2.1: crash-only; a kill leaves a state that can be resumed, and the outputs are the same.
+
+    Where: worker/broker/attempt.py, media/encoders.py
+    """
     whole = (done.files / "transcripts" / "talks" / "meeting" / "meeting.txt").read_bytes()
     assert (killed.files / "transcripts" / "meeting" / "meeting.txt").read_bytes() == whole
 
 
 def test_a_file_is_done_only_when_its_chunks_and_its_transcript_are(noticed: Videos) -> None:
-    """7: a file is done only when all chunks are done and the final transcript is written."""
+    """7: a file is done only when all chunks are done and the final transcript is written.
+
+    Where: ledger/rules.py
+    """
     for row in noticed.rows("SELECT status, total_chunks, done_chunks, final_output_uri FROM files"):
         complete = row["done_chunks"] == row["total_chunks"] and row["final_output_uri"] is not None
         assert (row["status"] == "done") is complete
@@ -107,7 +116,10 @@ def test_no_temporary_file_is_left(killed: Videos) -> None:
 
 
 def test_the_unit_restarts_and_has_two_minutes() -> None:
-    """4.2: the systemd unit has Restart=always, RestartSec=10, KillSignal=SIGTERM and TimeoutStopSec=120."""
+    """4.2: the systemd unit has Restart=always, RestartSec=10, KillSignal=SIGTERM and TimeoutStopSec=120.
+
+    Where: infra/systemd/rushes-worker.service
+    """
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[method-assign,assignment]  # names are not to be lowered
     unit.read_string((ROOT / "infra" / "systemd" / "rushes-worker.service").read_text())
