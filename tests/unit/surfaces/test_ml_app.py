@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -18,6 +19,7 @@ from rushes.engines.wire import pack
 from rushes.library.inference import Cancelled, InferenceService
 from rushes.library.inference import service as inference
 from rushes.settings import Settings
+from rushes.surfaces.cli.main import main
 from rushes.surfaces.http.bodies import BODY_BYTES
 from rushes.surfaces.ml.app import create
 
@@ -57,6 +59,32 @@ def test_a_name_that_is_not_ours_is_refused_where_nothing_else_is_asked(
     assert TestClient(app, "http://films.example:8001").get("/health").status_code == status
     for known in (HERE, "http://localhost:8001"):
         assert TestClient(app, known).get("/health").status_code == 200
+
+
+def test_who_lacks_the_token_learns_how_the_service_is_and_what_it_could_be_asked_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    app = application(tmp_path, inference_token="right")
+    client, paths = TestClient(app, HERE), app.openapi()["paths"]
+    asked = [(method, path.format(capability="embed")) for path, some in paths.items() for method in some]
+    assert len(asked) == 11
+    for method, path in asked:
+        told = [
+            client.request(method, path, headers={"Authorization": f"Bearer {token}"}).status_code
+            for token in ("", "wrong", "right")
+        ]
+        if path in ("/health", "/ping"):
+            assert 401 not in told, path
+        else:
+            assert told[:2] == [401, 401], path
+            assert told[2] != 401, path
+    assert [client.get(path).status_code for path in ("/", "/docs", "/openapi.json")] == [200] * 3
+
+
+def test_nobody_elsewhere_is_let_in_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InferenceService, "start", lambda *_: pytest.fail("it starts"))
+    told = CliRunner().invoke(main, ["ml", "--host", "0.0.0.0"])
+    assert (told.exit_code, "RUSHES_INFERENCE_TOKEN" in told.stderr) == (4, True)
 
 
 def test_films_that_become_3d_ask_models_though_the_queue_is_short(tmp_path: Path) -> None:
