@@ -32,6 +32,7 @@ class Collector(ThreadingHTTPServer):
         self.metrics: list[ExportMetricsServiceRequest] = []
         self.headers: list[dict[str, str]] = []
         self.busy = 0  # how many questions are told to come again
+        self.garbled = 0  # how many get an answer that is not HTTP
 
     @property
     def figures(self) -> set[tuple[str, str]]:
@@ -57,6 +58,10 @@ class Taker(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         data = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if self.server.garbled:
+            self.server.garbled -= 1
+            self.wfile.write(b"\0\0\x06\x04\0\0\0\0\0\r\n")
+            return
         busy, self.server.busy = self.server.busy > 0, max(0, self.server.busy - 1)
         if not busy and self.path == "/v1/metrics":
             self.server.metrics.append(ExportMetricsServiceRequest.FromString(data))

@@ -38,21 +38,22 @@ class Collector:
     def send(self, message: bytes) -> bool:
         """Whether it is over with this message: it was taken, or will never be; else try again later."""
         import gzip  # noqa: PLC0415 - only for those who send
+        import http.client  # noqa: PLC0415
         import urllib.error  # noqa: PLC0415
         import urllib.request  # noqa: PLC0415
 
         headers = {"Content-Type": TYPE, "User-Agent": "rushes", **self.headers}
         if self.compressed:
             message, headers["Content-Encoding"] = gzip.compress(message), "gzip"
-        request = urllib.request.Request(self.url, message, headers)  # noqa: S310 - what the operator has set
         try:
+            request = urllib.request.Request(self.url, message, headers)  # noqa: S310 - what the operator has set
             with urllib.request.urlopen(request, timeout=self.seconds, context=self._tls()):  # noqa: S310
                 self._outage.ended()
         except urllib.error.HTTPError as e:
             self._outage.began(redact(str(e)))
             return e.code not in _AGAIN
-        except (OSError, ValueError) as e:
-            self._outage.began(redact(str(e)))
+        except (OSError, ValueError, http.client.HTTPException) as e:  # the last: it speaks another protocol
+            self._outage.began(redact(f"{type(e).__name__}: {e}"))
             return False
         return True
 

@@ -59,11 +59,17 @@ def _value(value: Attribute) -> Any:
             return AnyValue(int_value=value)
         case float():
             return AnyValue(double_value=value)
-    return AnyValue(string_value=value)
+    return AnyValue(string_value=_legible(value))
+
+
+def _legible(text: str) -> str:
+    """As UTF-8 can hold it: names of files may be something else."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _span(span: Span) -> Any:
-    status = trace_pb2.Status(code=trace_pb2.Status.STATUS_CODE_ERROR, message=span.failed) if span.failed else None
+    error = trace_pb2.Status.STATUS_CODE_ERROR
+    status = trace_pb2.Status(code=error, message=_legible(span.failed)) if span.failed else None
     return trace_pb2.Span(
         trace_id=bytes.fromhex(span.trace), span_id=bytes.fromhex(span.id), parent_span_id=bytes.fromhex(span.parent),
         name=span.name, kind=_KINDS[span.kind], start_time_unix_nano=span.begun, end_time_unix_nano=span.ended,

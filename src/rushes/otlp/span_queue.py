@@ -6,6 +6,7 @@ from functools import partial
 from rushes.metrics import PROCESS
 from rushes.otlp.collector import ENVIRON, Collector, Environment, number, resource
 from rushes.otlp.span import Span
+from rushes.telemetry import BugLog
 
 LONGEST_PAUSE = 60.0  # seconds between tries while the collector is away
 
@@ -19,6 +20,7 @@ class SpanQueue:
         self._batch = min(self._most, int(number(env.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", ""), 512)))
         self._delay = number(env.get("OTEL_BSP_SCHEDULE_DELAY", ""), 5000.0) / 1000
         self._spans: list[Span] = []
+        self._bugs = BugLog()
         self._news, self._over = threading.Condition(), False
         self._thread: threading.Thread | None = None
 
@@ -56,12 +58,21 @@ class SpanQueue:
 
     def _send(self) -> bool:
         """Send all there is; False: the collector is away."""
-        from rushes.otlp.messages import spans_message  # noqa: PLC0415 - protobuf, when there is something to send
-
-        about = resource(self._process, self._env)
         while some := self._spans[: self._batch]:
-            if not self._collector.send(spans_message(about, some)):
+            if not self._send_some(some):
                 return False
             with self._news:
                 del self._spans[: len(some)]
         return True
+
+    def _send_some(self, some: list[Span]) -> bool:
+        """Send a batch, or drop one that no message can hold: those after it are sent."""
+        from rushes.otlp.messages import spans_message  # noqa: PLC0415 - protobuf, when there is something to send
+
+        try:
+            message = spans_message(resource(self._process, self._env), some)
+        except Exception as e:  # noqa: BLE001 - a bug in one span must not end the thread
+            self._bugs.add(e)
+            PROCESS.add("rushes_spans_dropped_total", len(some))
+            return True
+        return self._collector.send(message)

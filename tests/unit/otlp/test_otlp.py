@@ -41,16 +41,21 @@ def dropped() -> float:
     return sum(scraped(text(PROCESS.families())).get("rushes_spans_dropped_total", {}).values())
 
 
+def wait_until(queue: SpanQueue, is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert queue._thread
+        assert queue._thread.is_alive()
+        assert time.monotonic() < end
+        queue._thread.join(0.01)
+
+
 def test_spans_wait_for_a_collector_that_is_busy_and_come_once(receiver: Receiver) -> None:
     receiver.busy = 3
     queue = SpanQueue(to(receiver), "test", {"OTEL_BSP_SCHEDULE_DELAY": "5", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "4"})
     for span in spans(10):
         queue.add(span)
-    end = time.monotonic() + 60
-    while len(receiver.spans) < 10:
-        assert queue._thread
-        assert time.monotonic() < end
-        queue._thread.join(0.01)
+    wait_until(queue, lambda: len(receiver.spans) == 10)
     queue.stop(60)
     assert [span.name for span in receiver.spans] == [f"span {n}" for n in range(1, 11)]
     assert len(receiver.headers) >= 3 + 3, "three were told to come again, and ten make three batches"
@@ -63,6 +68,22 @@ def test_what_does_not_fit_is_dropped_and_counted(receiver: Receiver) -> None:
         queue.add(span)
     queue.stop(60)
     assert dropped() - before == 2
+
+
+def test_spans_go_on_after_an_answer_that_is_not_http_and_a_span_that_no_message_holds(receiver: Receiver) -> None:
+    receiver.garbled = 1  # as a gRPC port answers
+    queue = SpanQueue(to(receiver), "test", {"OTEL_BSP_SCHEDULE_DELAY": "5", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1"})
+    before = dropped()
+    first, named, bad, last = spans(4)
+    named.about["rushes.path"] = named.failed = "film \udcff"  # a file name that is not UTF-8
+    bad.about["rushes.number"] = 2**70
+    for span in (first, named, bad, last):
+        queue.add(span)
+    wait_until(queue, lambda: len(receiver.spans) == 3)
+    queue.stop(60)
+    assert [span.name for span in receiver.spans] == ["span 1", "span 2", "span 4"]
+    assert receiver.spans[1].about["rushes.path"] == "film ?"
+    assert dropped() - before == 1
 
 
 def test_headers_compression_and_who_sends_are_as_the_variables_say(receiver: Receiver) -> None:
