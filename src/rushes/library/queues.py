@@ -7,12 +7,12 @@ import base64
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from rushes.domain.errors import LeaseLost, NeverWorks, NotFound, Refused, StaleToken
+from rushes.domain.errors import ForeignToken, LeaseLost, NeverWorks, NotFound, Refused, RushesError, StaleToken
 from rushes.domain.job import FINAL, Job, JobCommand, JobState, NewJob
 from rushes.domain.keys import JSON, canonical, digest, is_id, job_id, task_id
 from rushes.domain.task import (
@@ -289,8 +289,13 @@ class Queues:
     def _hand_out(self, signer: TokenSigner, queue: str, holder: str, lease: Lease) -> QueuedJob | None:
         trace = trace_of(lease.spec)
         token = TaskToken(self.home.owner, lease.job, lease.task, queue, holder, lease.fence, expires=0, trace=trace)
-        row = self.home.ledger.job(lease.job)
-        params = self.params(row)
+        try:
+            row = self.home.ledger.job(lease.job)
+            params = self.params(row)
+        except RushesError:  # others may have it at once, not when a lease that nobody holds is over
+            with suppress(RushesError):
+                self.give_back(_fresh(signer, token))
+            raise
         if params is None:  # nobody can do this job
             failure = Failure("DamagedBlob", "its parameters are missing", "Enqueue it again.", NeverWorks.verdict)
             self._settle(token, self.home.ledger.fail(holder, lease.task, lease.fence, failure, None))
@@ -300,7 +305,10 @@ class Queues:
         return QueuedJob(row, params, lease.fence, _fresh(signer, token), trace)
 
     def _read(self, token: str, queue: str = "", job: str = "") -> TaskToken:
-        return self._keys.signer().read(token, self.home.owner, queue, job)
+        read = self._keys.signer().read(token, self.home.owner, queue, job)
+        if not read.queue:
+            raise ForeignToken("this task token belongs to a task of footage")
+        return read
 
     def _settle(self, read: TaskToken, verdict: Verdict, *, counts: bool = True) -> Job:
         if verdict is not Verdict.OK:

@@ -10,7 +10,7 @@ import pytest
 
 from rushes.blobs.documents import read_document
 from rushes.blobs.folder import FolderBlobs
-from rushes.domain.errors import ExpiredToken, Refused
+from rushes.domain.errors import ExpiredToken, Refused, StoreAway
 from rushes.domain.job import JobCommand, JobState
 from rushes.jobs.intake import unseen_by_workers
 from rushes.jobs.steps import cancel_step, retry_step
@@ -47,6 +47,20 @@ def test_whoever_took_a_job_and_left_has_its_lease(queues: Queues) -> None:
     taking.close()  # type: ignore[attr-defined]  # as gRPC does when its caller cancels
     queues.home.ledger.sweep()
     assert queues.complete(taken.token, taken.job).state is JobState.COMPLETED
+
+
+def test_a_job_whose_parameters_cannot_be_read_is_free_at_once(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_asked: object) -> None:
+        raise StoreAway("the bucket does not answer")
+
+    job = queues.enqueue("default", "large", b"x" * (INLINE_BYTES + 1)).id
+    with monkeypatch.context() as outage:
+        outage.setattr(FolderBlobs, "read", away)
+        with pytest.raises(StoreAway):
+            next(queues.dequeue("default", 1, LEASE))
+    (taken,) = queues.dequeue("default", 1, LEASE)
+    assert queues.complete(taken.token, job).state is JobState.COMPLETED
+    assert queues.job(job).counts.losses == 0
 
 
 def end_rows(queues: Queues) -> None:
