@@ -16,6 +16,7 @@ from rushes.blobs.local_cache import LocalCache
 from rushes.blobs.remote import RemoteBlobs
 from rushes.domain.errors import (
     DamagedBlob,
+    ForeignToken,
     ForgedToken,
     LeaseLost,
     NeverWorks,
@@ -25,7 +26,7 @@ from rushes.domain.errors import (
     SourceChanged,
     StoreAway,
 )
-from rushes.domain.job import JobCommand, NewJob
+from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import job_id, manifest_key, task_id
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict
@@ -303,6 +304,30 @@ def test_queues_of_ones_own_are_not_for_workers(site: Site, ledger: RemoteLedger
     site.library.queues.enqueue("default", "mine", b"")
     assert ledger.claim(ME.id, [queue_lane(site.library.home.owner, "default")], 1) == ()
     assert ledger.claim(ME.id, ["cpu", "gpu", "now"], 3) == ()
+
+
+def test_tokens_of_footage_and_of_queues_are_not_taken_for_each_other(
+    site: Site, server: RemoteServer, ledger: RemoteLedger
+) -> None:
+    """Whoever gave a footage token back through a queue would end the row of its worker, and all that it holds."""
+    task, queues = site.submit("film"), site.library.queues
+    lease = taken(ledger)
+    token = server.token(task, lease.fence)
+    for told in (queues.give_back, queues.held, lambda t: queues.complete(t, lease.job), lambda t: queues.fail(t, "x")):
+        with pytest.raises(ForeignToken):
+            told(token)
+    assert ledger.renew(ME, {task: lease.fence}, {}).leases == {task: LeaseStatus.KEEP}
+    job = queues.enqueue("default", "mine", b"").id
+    (mine,) = queues.dequeue("default", 1, 60)
+    server.keep_token(f"{job}.work", 1, mine.token)
+    assert ledger.complete(ME.id, [Finish(f"{job}.work", 1)]).verdicts == (Verdict.LOST,)
+    assert queues.complete(mine.token, job).state is JobState.COMPLETED
+
+
+@pytest.mark.parametrize("method", ["WriteBlob", "CreateManifest"])
+def test_whoever_sends_nothing_is_told_so(site: Site, server: RemoteServer, method: str) -> None:
+    with pytest.raises(Refused, match="nothing was sent"):
+        server.write(method, [])
 
 
 def test_the_film_is_read_block_by_block_while_it_is_what_was_taken_in(

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest
-from rushes.domain.errors import DamagedBlob, ForgedToken, LeaseLost, Refused, StaleToken
+from rushes.domain.errors import DamagedBlob, ForeignToken, ForgedToken, LeaseLost, Refused, StaleToken
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Result, result_of
@@ -139,14 +139,17 @@ class RemoteLeases:
         self.home.ledger.control(self.receipt(name, worker), JobCommand.LEAVE)
 
     def read(self, token: str) -> TaskToken:
-        """What a token says. Raises ForgedToken, ExpiredToken, ForeignToken."""
+        """What a token of footage says. Raises ForgedToken, ExpiredToken, ForeignToken."""
         if self._clock() - self._signer_at > KEYS_SECONDS:
             self._load_keys()
         try:
-            return self._signer.read(token, self.home.owner)
+            read = self._signer.read(token, self.home.owner)
         except ForgedToken:  # or signed with a key that is newer than those that we read
             self._load_keys()
-            return self._signer.read(token, self.home.owner)
+            read = self._signer.read(token, self.home.owner)
+        if read.queue:
+            raise ForeignToken("this task token belongs to a job of a custom queue")
+        return read
 
     def held(self, token: str) -> Lease:
         """The lease that a token is about, if it still counts.

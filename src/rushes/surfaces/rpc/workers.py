@@ -122,14 +122,14 @@ class WorkersApi:
     def write_blob(self, requests: Iterator[pb.WriteBlobRequest], context: Any) -> pb.WriteBlobResponse:
         """Store what a task made."""
         self._name(context)
-        head = next(requests)
+        head = _first(requests)
         self._files.write(head.task_token, head.sha256, head.size, (part.data for part in requests))
         return pb.WriteBlobResponse()
 
     def create_manifest(self, requests: Iterator[pb.CreateManifestRequest], context: Any) -> pb.CreateManifestResponse:
         """Of a result of the task."""
         self._name(context)
-        head, data = next(requests), bytearray()
+        head, data = _first(requests), bytearray()
         data += head.data
         for part in requests:
             data += part.data
@@ -146,6 +146,13 @@ class WorkersApi:
 
 
 LARGEST_MANIFEST = 32 << 20
+
+
+def _first(requests: Iterator[Any]) -> Any:
+    head = next(requests, None)
+    if head is None:
+        raise Refused("nothing was sent")
+    return head
 
 
 def _chunks(answer: FileAnswer) -> Iterator[pb.Chunk]:
