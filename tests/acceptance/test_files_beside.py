@@ -8,7 +8,7 @@ import pytest
 
 from rushes.exports import sidecar
 from rushes.library import Library
-from rushes.library.videos.beside import write_all
+from rushes.library.videos.sidecar_files import write_all
 from tests.acceptance.synthetic_library import Film, plant
 
 

@@ -360,7 +360,7 @@ class Library:
         `subtitles` come as a "track", "burnt" in, or not at all.
         """
         from rushes.library.clips import ClipRequest
-        from rushes.library.work.cut import cut
+        from rushes.library.work.local_clip import cut
 
         wanted = ClipRequest(start_us, end_us, padding_ms, proxy, subtitles)
         return cut(self.home, self.videos.find(video), wanted, local_path(out) if out else None, signals=signals)

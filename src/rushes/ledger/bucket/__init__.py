@@ -27,7 +27,7 @@ from rushes.ledger.bucket.films import STORE_SECONDS, Films
 from rushes.ledger.bucket.mailbox import FilmRequest
 from rushes.ledger.bucket.verbs import guarded, looking
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
-from rushes.ledger.counting import add_up
+from rushes.ledger.counts import add_up
 from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
 from rushes.ledger.sqlite import SqliteLedger
 

@@ -6,7 +6,7 @@ from itertools import islice
 from rushes.aws.table import Item
 from rushes.domain.grouping import grouped
 from rushes.domain.keys import parse_task_id
-from rushes.ledger.counting import MOST_READY, count_tasks
+from rushes.ledger.counts import MOST_READY, count_tasks
 from rushes.ledger.dynamodb.keys import ready_list, task_of
 from rushes.ledger.dynamodb.queries import workers_and_lanes
 from rushes.ledger.dynamodb.store import Store

@@ -9,7 +9,7 @@ from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, Need, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import rules
-from rushes.ledger.counting import count_tasks, only_ready
+from rushes.ledger.counts import count_tasks, only_ready
 from rushes.ledger.memory.state import JobRow, MemoryState, TaskRow, WorkerRow
 from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
 

@@ -10,7 +10,7 @@ from rushes.domain.job import FINAL, Counts, Job, JobState
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
-from rushes.ledger.counting import MOST_READY
+from rushes.ledger.counts import MOST_READY
 from rushes.ledger.port import Page, StageCount
 from rushes.ledger.rules import no_job, with_truncation
 from rushes.ledger.sql.job_row import PLACE, PLACE_BITS

@@ -183,13 +183,13 @@ class Videos:
 
     def write_beside(self, jobs: Iterable[Job]) -> list[WrittenFile]:
         """Write subtitles and sidecars of finished jobs beside their originals, never over files of others."""
-        from rushes.library.videos.beside import write_sidecar, write_subtitles
+        from rushes.library.videos.sidecar_files import write_sidecar, write_subtitles
 
         return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.home, job)]
 
     def write_sidecars(self, video: Video) -> list[WrittenFile]:
         """Write everything known of a video beside its original, as players, editors and `rushes index` read it."""
-        from rushes.library.videos.beside import write_all
+        from rushes.library.videos.sidecar_files import write_all
 
         return write_all(self.home, video)
 
@@ -227,7 +227,7 @@ class Videos:
 
     def correct(self, video: Video, start_us: int, end_us: int, text: str, kind: str = "speech") -> Record:
         """Say what really stands at a place; an empty text says that nothing does. Files beside the film follow."""
-        from rushes.library.videos.beside import write_corrected
+        from rushes.library.videos.sidecar_files import write_corrected
 
         place = {"video": video.id, "start_us": start_us, "end_us": end_us}  # never a cluster or a row
         doc = {"kind": kind, "text": text, **place}
@@ -245,7 +245,7 @@ class Videos:
         Raises:
             NotFound: there is none.
         """
-        from rushes.library.videos.beside import write_corrected
+        from rushes.library.videos.sidecar_files import write_corrected
 
         record = self.home.records.get(CORRECTION, self.home.owner, id)
         self.home.delete_record(CORRECTION, id)

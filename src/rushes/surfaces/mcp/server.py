@@ -9,8 +9,8 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.library import Library, version
 from rushes.surfaces.mcp import prompts
+from rushes.surfaces.mcp.tool_call import LOCAL_PAGES
 from rushes.surfaces.mcp.tools import Tools, explained, transcript_text
-from rushes.surfaces.mcp.visit import LOCAL_PAGES
 
 
 def create(library: Library, pages: str = LOCAL_PAGES) -> MCPServer[Any]:

@@ -31,7 +31,7 @@ from rushes.surfaces.mcp.answers import (
     VideosOut,
     link_to,
 )
-from rushes.surfaces.mcp.visit import Visit, visit_of
+from rushes.surfaces.mcp.tool_call import ToolCall, tool_call_of
 from rushes.surfaces.words import active_jobs
 
 P = ParamSpec("P")
@@ -93,26 +93,26 @@ class Tools:
         cursor: Cursor = "",
     ) -> Found:
         """Find what was said, written or seen: moments with video id, time range and link. See prompt search_help."""
-        of, visit = f"search {order} {video_id} {query}", self._visit(ctx)
-        found = visit.library.search(query, limit, self._signer.unseal(cursor, of), video_id, order)
-        moments = [Moment.of_hit(hit, visit.base) for hit in found.hits]
+        of, call = f"search {order} {video_id} {query}", self._call(ctx)
+        found = call.library.search(query, limit, self._signer.unseal(cursor, of), video_id, order)
+        moments = [Moment.of_hit(hit, call.base) for hit in found.hits]
         more = self._signer.seal(found.cursor, of)
         return Found(moments=moments, cursor=more, total=found.total, videos=found.videos, note=found.note)
 
     def list_videos(self, ctx: Context, limit: Limit = 20, cursor: Cursor = "") -> VideosOut:
         """List the videos of the library, newest first."""
-        visit = self._visit(ctx)
-        rows, more = visit.library.videos.page(self._signer.unseal(cursor, "videos"), limit)
-        videos = [VideoOut.of(video, visit.base) for video in rows]
+        call = self._call(ctx)
+        rows, more = call.library.videos.page(self._signer.unseal(cursor, "videos"), limit)
+        videos = [VideoOut.of(video, call.base) for video in rows]
         return VideosOut(videos=videos, cursor=self._signer.seal(more, "videos"))
 
     def describe_video(self, ctx: Context, video_id: Id) -> VideoDetails:
         """Get one video: length, picture, languages, and how many lines of each kind are known."""
-        visit = self._visit(ctx)
-        video = visit.library.videos.get(video_id)
-        lines = {kind: len(visit.library.videos.lines(video.id, kind)) for kind in get_args(Kind)}
-        shots = len(visit.library.videos.lines(video.id, "shot"))
-        same = VideoOut.of(video, visit.base).model_dump()
+        call = self._call(ctx)
+        video = call.library.videos.get(video_id)
+        lines = {kind: len(call.library.videos.lines(video.id, kind)) for kind in get_args(Kind)}
+        shots = len(call.library.videos.lines(video.id, "shot"))
+        same = VideoOut.of(video, call.base).model_dump()
         return VideoDetails(**same, shots=shots, lines=lines, transcript=f"rushes://videos/{video.id}/transcript")
 
     def get_transcript(
@@ -126,25 +126,25 @@ class Tools:
         cursor: Cursor = "",
     ) -> Moments:
         """Get what is said (or written, or seen: `kind`) in a range of a video, in order of time, with corrections."""
-        visit, of = self._visit(ctx), f"transcript {video_id} {kind} {start_seconds} {end_seconds}"
-        video = visit.library.videos.get(video_id)
+        call, of = self._call(ctx), f"transcript {video_id} {kind} {start_seconds} {end_seconds}"
+        video = call.library.videos.get(video_id)
         first, last = start_seconds * SECOND, end_seconds * SECOND
         lines = [
             line
-            for line in visit.library.videos.lines(video.id, kind)
+            for line in call.library.videos.lines(video.id, kind)
             if line.span.end_us > first and line.span.start_us < last
         ]
         at = int(self._signer.unseal(cursor, of) or 0)
-        some = [Moment.of(video, line, visit.base) for line in lines[at : at + limit]]
+        some = [Moment.of(video, line, call.base) for line in lines[at : at + limit]]
         more = str(at + limit) if len(lines) > at + limit else ""
         return Moments(moments=some, cursor=self._signer.seal(more, of))
 
     def get_frame(self, ctx: Context, video_id: Id, at_seconds: Seconds) -> Annotated[CallToolResult, FrameOut]:
         """Get the picture at a time as a JPEG, with a link to it."""
-        visit, us = self._visit(ctx), round(at_seconds * SECOND)
-        video = visit.library.videos.get(video_id)
-        jpeg = visit.library.videos.frame(video, us)
-        link = link_to(visit.base, video.id, us)
+        call, us = self._call(ctx), round(at_seconds * SECOND)
+        video = call.library.videos.get(video_id)
+        jpeg = call.library.videos.frame(video, us)
+        link = link_to(call.base, video.id, us)
         said = FrameOut(video_id=video.id, name=video.name, at_seconds=at_seconds, link=link)
         picture = Image(data=jpeg, format="jpeg").to_image_content()
         text = TextContent(text=said.model_dump_json())
@@ -153,19 +153,19 @@ class Tools:
     # Jobs
     def list_jobs(self, ctx: Context, state: JobState | None = None, limit: Limit = 20, cursor: Cursor = "") -> JobsOut:
         """List jobs, newest first, or those in one state."""
-        visit, of = self._visit(ctx), f"jobs {state}"
-        found = visit.library.jobs.page(state, self._signer.unseal(cursor, of), limit)
-        active = active_jobs(visit.library.jobs.workers())
-        jobs = [JobOut.of(job, active, visit.base) for job in found.rows]
+        call, of = self._call(ctx), f"jobs {state}"
+        found = call.library.jobs.page(state, self._signer.unseal(cursor, of), limit)
+        active = active_jobs(call.library.jobs.workers())
+        jobs = [JobOut.of(job, active, call.base) for job in found.rows]
         return JobsOut(jobs=jobs, cursor=self._signer.seal(found.cursor, of))
 
     def job_status(self, ctx: Context, job_id: Id) -> JobDetails:
         """Get the progress of a job, the time left, and why tasks of it do not run."""
-        visit = self._visit(ctx)
-        active = active_jobs(visit.library.jobs.workers())
-        seen = visit.library.jobs.watch(job_id).look()
-        why = [f"{r.stage}: {r.reason.value} {r.detail}".strip() for r in visit.library.jobs.why(job_id)]
-        return JobDetails.of_progress(seen, active, visit.base, why)
+        call = self._call(ctx)
+        active = active_jobs(call.library.jobs.workers())
+        seen = call.library.jobs.watch(job_id).look()
+        why = [f"{r.stage}: {r.reason.value} {r.detail}".strip() for r in call.library.jobs.why(job_id)]
+        return JobDetails.of_progress(seen, active, call.base, why)
 
     def estimate(
         self,
@@ -177,7 +177,7 @@ class Tools:
         height: Annotated[int, Field(ge=1, le=20_000)] = 1080,
     ) -> EstimateOut:
         """Estimate how long a recipe takes on the server's machine, for a video or for a number of seconds."""
-        library = self._visit(ctx).library
+        library = self._call(ctx).library
         pixels, recipe = (width, height), recipe or library.settings.recipe
         if video_id:
             video = library.videos.get(video_id)
@@ -198,11 +198,11 @@ class Tools:
         subtitles: Literal["", "track", "burnt"] = "",
     ) -> ClipOut:
         """Cut a clip out of a video, exact to the frame; the same range again returns the status of that clip."""
-        visit = self._visit(ctx)
-        video = visit.library.videos.get(video_id)
-        clip = visit.library.clips.order(video, start_seconds, end_seconds, padding_ms, subtitles=subtitles)
-        visit.note("clip requested", clip.id)
-        return ClipOut.of(clip, visit.base)
+        call = self._call(ctx)
+        video = call.library.videos.get(video_id)
+        clip = call.library.clips.order(video, start_seconds, end_seconds, padding_ms, subtitles=subtitles)
+        call.note("clip requested", clip.id)
+        return ClipOut.of(clip, call.base)
 
     def add_videos(
         self,
@@ -213,18 +213,18 @@ class Tools:
         language: Name = "",
     ) -> list[AddedOut]:
         """Add files, folders or s3://bucket/prefix as the server sees them; each video becomes a job."""
-        visit = self._visit(ctx)
-        roots = visit.library.paths.allowed(paths, usual=visit.is_open)
+        call = self._call(ctx)
+        roots = call.library.paths.allowed(paths, usual=call.is_open)
         wanted = JobRequest(recipe=recipe, profile=profile, language=language)
-        added = visit.library.add(paths, wanted, roots=roots, most=MOST_FILES)
-        visit.note("videos added", ", ".join(paths))
+        added = call.library.add(paths, wanted, roots=roots, most=MOST_FILES)
+        call.note("videos added", ", ".join(paths))
         return [
             AddedOut(
                 path=one.path,
                 job_id=one.job.id if one.job else "",
                 new=one.created,
                 error=f"{one.error}. {one.error.advice}" if one.error else one.skipped,
-                link=f"{visit.base}/jobs/{one.job.id}" if one.job else "",
+                link=f"{call.base}/jobs/{one.job.id}" if one.job else "",
             )
             for one in added
         ]
@@ -232,20 +232,20 @@ class Tools:
     # Deleting
     def cancel_job(self, ctx: Context, job_id: Id) -> JobOut:
         """Cancel a job; finished results stay."""
-        visit = self._visit(ctx)
-        job = visit.library.jobs.cancel(job_id)
-        visit.note("job changed", f"cancel {job_id}")
-        return JobOut.of(job, active_jobs(visit.library.jobs.workers()), visit.base)
+        call = self._call(ctx)
+        job = call.library.jobs.cancel(job_id)
+        call.note("job changed", f"cancel {job_id}")
+        return JobOut.of(job, active_jobs(call.library.jobs.workers()), call.base)
 
     def delete_video(self, ctx: Context, video_id: Id) -> str:
         """Delete a video and everything made from it; the original stays."""
-        visit = self._visit(ctx)
-        visit.library.videos.remove(video_id)
-        visit.note("video deleted", video_id)
+        call = self._call(ctx)
+        call.library.videos.remove(video_id)
+        call.note("video deleted", video_id)
         return f"deleted {video_id}"
 
-    def _visit(self, ctx: Context) -> Visit:
-        return visit_of(ctx, self._library, self._pages)
+    def _call(self, ctx: Context) -> ToolCall:
+        return tool_call_of(ctx, self._library, self._pages)
 
 
 def transcript_text(library: Library, video: Video) -> str:

@@ -184,7 +184,7 @@ def mcp(session: Session, pages: str | None) -> int:
     """
     with needed("mcp"):
         from rushes.surfaces.mcp.server import create  # noqa: PLC0415 - the extra may not be installed
-        from rushes.surfaces.mcp.visit import LOCAL_PAGES  # noqa: PLC0415
+        from rushes.surfaces.mcp.tool_call import LOCAL_PAGES  # noqa: PLC0415
     create(open_library(session, create=True), pages or LOCAL_PAGES).run()
     return 0
 

@@ -93,7 +93,7 @@ def _may_set_up(access: AccessPolicy, code: str) -> bool:
 def _page(request: Request, title: str, button: str, note: str, status: int, **more: Any) -> Response:
     """`fields` says which password is asked for, "" for none."""
     form = {"action": "/login", "fields": "", "hidden": {}, "hint": ""} | more
-    return render(request, "gate.html", status, title=title, button=button, note=note, wrong=status >= 400, **form)
+    return render(request, "login.html", status, title=title, button=button, note=note, wrong=status >= 400, **form)
 
 
 def _entered(request: Request, secret: str, next: str) -> Response:

@@ -1,4 +1,4 @@
-"""The caller of an MCP request, and the address of the pages for links."""
+"""One call of an MCP tool: its library, its caller, and the address of the pages for links."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ LOCAL_PAGES = "http://127.0.0.1:8000"  # where `rushes serve` listens unless it 
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class ToolCall:
     """One call of a tool."""
 
     library: Library
@@ -26,13 +26,13 @@ class Visit:
         audit.write(action, self.who, self.address, target) if self.who else audit.write_here(action, target)
 
 
-def visit_of(ctx: Context, library: Library, pages: str) -> Visit:
+def tool_call_of(ctx: Context, library: Library, pages: str) -> ToolCall:
     """From an HTTP request, or from the program that started this process."""
     request = ctx.request_context.request
     if request is None:
-        return Visit(library, pages.rstrip("/"), is_open=True)
+        return ToolCall(library, pages.rstrip("/"), is_open=True)
     from rushes.surfaces.http.access import CALLER  # noqa: PLC0415 - only where there is HTTP
 
     caller = request.scope[CALLER]
     is_open: bool = request.app.state.access.open
-    return Visit(library, str(request.base_url).rstrip("/"), is_open, caller.name, caller.address)
+    return ToolCall(library, str(request.base_url).rstrip("/"), is_open, caller.name, caller.address)
