@@ -248,9 +248,11 @@ class BucketLedger:
         ids: Collection[str] = (),
         queue: str = "",
     ) -> Page[Job]:
-        ledgers = [ledger for _, ledger in self._directory.readers()]
         if ids:
-            return Page(tuple(job for ledger in ledgers for job in ledger.jobs(owner, ids=ids).rows))
+            films = {self._directory.name(id) for id in ids}
+            found = (ledger.jobs(owner, ids=ids).rows for _, ledger in self._directory.readers(films))
+            return Page(tuple(job for rows in found for job in rows))
+        ledgers = map(_ledger, self._directory.readers())
         return merged.jobs(ledgers, owner, state, queue, oldest_first=oldest_first, cursor=cursor, limit=limit)
 
     @looking
@@ -266,14 +268,8 @@ class BucketLedger:
         if job:
             reader = self._directory.reader(job)
             return reader.tasks(job, state, stage, ids, cursor, limit) if reader else Page(())
-        readers = dict(self._directory.readers())
-        if ids:
-            readers = {
-                name: ledger
-                for name, ledger in readers.items()
-                if name in {self._directory.name(job_of(id)) for id in ids}
-            }
-        return merged.tasks(readers, state, stage, ids, cursor=cursor, limit=limit)
+        films = {self._directory.name(job_of(id)) for id in ids} if ids else self._directory.films
+        return merged.tasks(films, self._directory.readers, state, stage, ids, cursor=cursor, limit=limit)
 
     @looking
     def events(
@@ -284,14 +280,18 @@ class BucketLedger:
 
     @looking
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
-        return merged.changed(dict(self._directory.readers()), cursor)
+        cursors, found = merged.parse_cursors(cursor), list[str]()
+        for name, ledger in self._directory.readers(self._directory.moving(cursors)):
+            rows, cursors[name] = ledger.changed(cursors.get(name, ""))
+            found += rows
+            if not (rows or self.films.held(name)):
+                self._copies.note_quiet(name, cursors[name])
+        return tuple(found), merged.format_cursors(cursors)
 
     @looking
     def workers(self) -> tuple[Worker, ...]:
         held = {film.name for film in self.films} | self._copies.locks.keys()
-        return merged.workers(
-            self._here.workers(), (ledger.workers() for name, ledger in self._directory.readers() if name in held)
-        )
+        return merged.workers(self._here.workers(), (ledger.workers() for _, ledger in self._directory.readers(held)))
 
     @looking
     def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
@@ -363,8 +363,8 @@ class BucketLedger:
         except NotFound:
             names = [
                 name
-                for name, ledger in self._directory.readers()
-                if name in self._copies.locks and any(row.incarnation.id == worker for row in ledger.workers())
+                for name, ledger in self._directory.readers(self._copies.locks.keys())
+                if any(row.incarnation.id == worker for row in ledger.workers())
             ]
             if command is JobCommand.LEAVE or not names:
                 raise

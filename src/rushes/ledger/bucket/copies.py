@@ -1,7 +1,9 @@
 """Copies of the films' databases for readers: fetched when their ETag in the bucket's list has changed."""
 
 import hashlib
+import resource
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ from rushes.telemetry import log
 
 LOOK_SECONDS = 5.0  # between two lists of the bucket
 STILL_SECONDS = 1.5 * RENEW_SECONDS  # a lock that has not changed for so long has missed a renewal
+MOST_OPEN = 1000  # copies, of 0.5 MB and three files each
+_FILES, _OTHER_FILES = 3, 400
 _TRIES = 5  # of a copy that another process of this machine drops while it is opened
 
 
@@ -48,7 +52,9 @@ class Copies:
     def __init__(self, bucket: ConditionalBucket, folder: Path, clock: Seconds) -> None:
         self._bucket, self._folder, self._clock = bucket, folder, clock
         self._etags: dict[str, str] = {}  # as the bucket lists them
-        self._copies: dict[str, tuple[str, CopiedLedger]] = {}
+        self._copies: OrderedDict[str, tuple[str, CopiedLedger]] = OrderedDict()  # that are open; used last: at the end
+        self._most = _most_open()
+        self._quiet: dict[str, tuple[str, str]] = {}  # a version, and the cursor after which nothing changed in it
         self._stats: dict[str, FilmStat] = {}
         self._damaged: dict[str, str] = {}  # the version of a film that cannot be opened
         self._looked = float("-inf")
@@ -76,7 +82,18 @@ class Copies:
                     kept = self._fetch(name, etag)
             except WrongHome as e:
                 self.set_damaged(name, e)
+            self._close_oldest(name)
             return kept[1] if kept else None
+
+    def is_quiet(self, name: str, cursor: str) -> bool:
+        """Whether this version is known to have nothing after that cursor."""
+        return self._quiet.get(name) == (self._etags.get(name), cursor)
+
+    def note_quiet(self, name: str, cursor: str) -> None:
+        """The copy that was asked has nothing after that cursor."""
+        with self._lock:
+            if kept := self._copies.get(name):
+                self._quiet[name] = (kept[0], cursor)
 
     def set_damaged(self, name: str, error: WrongHome) -> None:
         """This version of a film cannot be opened: it is passed over, so that the others can be worked on."""
@@ -117,6 +134,14 @@ class Copies:
             for _, ledger in self._copies.values():
                 ledger.close()
             self._copies.clear()
+
+    def _close_oldest(self, used: str) -> None:
+        """A bucket may have more films than a process may have files."""
+        if used in self._copies:
+            self._copies.move_to_end(used)
+        while len(self._copies) > self._most:
+            _, (_, ledger) = self._copies.popitem(last=False)
+            ledger.close()
 
     def _sound_films(self) -> list[str]:
         names = [
@@ -170,6 +195,15 @@ class Copies:
                 old.unlink(missing_ok=True)  # what others have opened they read on
         self._copies[name] = (etag, ledger)
         return self._copies[name]
+
+
+def _most_open() -> int:
+    """As many as are wanted, or as this process may have files for; by itself it may often have 1024."""
+    wanted, (soft, hard) = _FILES * MOST_OPEN + _OTHER_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(1, (max(soft, allowed) - _OTHER_FILES) // _FILES) if allowed < wanted else MOST_OPEN
 
 
 def _short(text: str) -> str:

@@ -1,7 +1,7 @@
 """Which film a job belongs to, and which ledger answers for it: the working copy of one that is held, else a copy."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
@@ -23,11 +23,24 @@ class Directory:
         self._films, self._copies = films, copies
         self.names: dict[str, str] = {}  # the film of a job
 
-    def readers(self) -> Iterator[tuple[str, SqliteLedger]]:
-        """Every film with the ledger that readers ask."""
-        for name in dict.fromkeys([*self._copies.names(), *(film.name for film in self._films)]):
+    @property
+    def films(self) -> Collection[str]:
+        """Every film."""
+        return dict.fromkeys([*self._copies.names(), *(film.name for film in self._films)])
+
+    def readers(self, films: Collection[str] | None = None) -> Iterator[tuple[str, SqliteLedger]]:
+        """These films (else all) with the ledger that readers ask. Only the last ones stay open: ask one by one."""
+        for name in self.films if films is None else films:
             if ledger := self._ledger(name):
                 yield name, ledger
+
+    def moving(self, cursors: Mapping[str, str]) -> Collection[str]:
+        """Films in which something may have changed after these cursors, as is known without opening them."""
+        return [
+            name
+            for name in self.films
+            if self._films.held(name) or not self._copies.is_quiet(name, cursors.get(name, ""))
+        ]
 
     def reader(self, job: str) -> SqliteLedger | None:
         """The ledger that knows a job, None if none does."""

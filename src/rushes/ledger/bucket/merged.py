@@ -11,6 +11,8 @@ from rushes.domain.worker import Worker
 from rushes.ledger.pages import every
 from rushes.ledger.port import Ledger, Page, SweepResult
 
+Readers = Callable[[Collection[str]], Iterable[tuple[str, Ledger]]]  # of these films, in this order, opened one by one
+
 
 def sweeps(swept: Sequence[SweepResult]) -> SweepResult:
     """What all sweeps found together."""
@@ -55,7 +57,8 @@ def _after(cursor: str, found: Sequence[Job], moment: Callable[[Job], str], olde
 
 
 def tasks(
-    ledgers: Mapping[str, Ledger],
+    films: Iterable[str],
+    readers: Readers,
     state: TaskState | None,
     stage: str,
     ids: Collection[str],
@@ -64,11 +67,11 @@ def tasks(
     limit: int,
 ) -> Page[Task]:
     """Film after film; a cursor names the film and the place in it."""
-    names = sorted(ledgers)
+    names = sorted(films)
     film, inner = json.loads(cursor) if cursor else ("", "")
     rows: list[Task] = []
-    for name in names[names.index(film) if film in names else 0 :]:
-        page = ledgers[name].tasks("", state, stage, ids, inner if name == film else "", limit - len(rows))
+    for name, ledger in readers(names[names.index(film) if film in names else 0 :]):
+        page = ledger.tasks("", state, stage, ids, inner if name == film else "", limit - len(rows))
         rows += page.rows
         if page.cursor:
             return Page(tuple(rows), json.dumps([name, page.cursor]))
@@ -77,22 +80,18 @@ def tasks(
     return Page(tuple(rows))
 
 
-def changed(ledgers: Mapping[str, Ledger], cursor: str) -> tuple[tuple[str, ...], str]:
-    """What has changed in each film; the cursor has one for each film."""
-    cursors: dict[str, str] = _cursors(cursor)
-    found: list[str] = []
-    for name, ledger in ledgers.items():
-        rows, cursors[name] = ledger.changed(cursors.get(name, ""))
-        found += rows
-    return tuple(found), json.dumps(cursors, sort_keys=True, separators=(",", ":"))
-
-
-def _cursors(cursor: str) -> dict[str, str]:
+def parse_cursors(text: str) -> dict[str, str]:
+    """One cursor for each film; none if the text is of another ledger."""
     try:
-        known = json.loads(cursor or "{}")
-    except ValueError:  # of another ledger: like none
+        known = json.loads(text or "{}")
+    except ValueError:
         return {}
     return known if isinstance(known, dict) else {}
+
+
+def format_cursors(cursors: Mapping[str, str]) -> str:
+    """As one text."""
+    return json.dumps(cursors, sort_keys=True, separators=(",", ":"))
 
 
 def workers(here: Sequence[Worker], films: Iterable[Sequence[Worker]]) -> tuple[Worker, ...]:
