@@ -290,8 +290,8 @@ class BucketLedger:
 
     @looking
     def workers(self) -> tuple[Worker, ...]:
-        held = {film.name for film in self.films} | self._copies.locks.keys()
-        return merged.workers(self._here.workers(), (ledger.workers() for _, ledger in self._directory.readers(held)))
+        held = (ledger.workers() for _, ledger in self._directory.readers(self._directory.locked))
+        return merged.workers(self._here.workers(), held)
 
     @looking
     def counts(self, jobs: Collection[str] = ()) -> tuple[StageCount, ...]:
@@ -363,7 +363,7 @@ class BucketLedger:
         except NotFound:
             names = [
                 name
-                for name, ledger in self._directory.readers(self._copies.locks.keys())
+                for name, ledger in self._directory.readers(self._directory.locked)
                 if any(row.incarnation.id == worker for row in ledger.workers())
             ]
             if command is JobCommand.LEAVE or not names:

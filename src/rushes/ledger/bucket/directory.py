@@ -28,6 +28,12 @@ class Directory:
         """Every film."""
         return dict.fromkeys([*self._copies.names(), *(film.name for film in self._films)])
 
+    @property
+    def locked(self) -> Collection[str]:
+        """Those that somebody holds, we or others."""
+        self._copies.names()
+        return {film.name for film in self._films} | self._copies.locks.keys()
+
     def readers(self, films: Collection[str] | None = None) -> Iterator[tuple[str, SqliteLedger]]:
         """These films (else all) with the ledger that readers ask. Only the last ones stay open: ask one by one."""
         for name in self.films if films is None else films:
