@@ -1,9 +1,10 @@
 """What is asked of a film that another machine works on: its holder does it, or the next one, in order and once."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bucket_machines import FILM, LosesAnswers, Machine, Machines, begin
+from bucket_machines import FILM, OTHER, LosesAnswers, Machine, Machines, begin
 from ledger_kit import BROKEN, first_of, worker
 
 from rushes.bucket.conditional import ConditionalBucket
@@ -136,10 +137,22 @@ def test_what_is_no_request_is_passed_over(machine: Machines, film_bucket: Condi
     a = machine("a")
     begin(a)
     for n, data in enumerate([b"", b"[]", b'{"target": "x", "command": "explode", "value": 0}', b"\xff" * 9]):
-        film_bucket.swap(f"checkpoints/film.mp4/requests/{n}.json", data, "", {}, "request")
+        film_bucket.swap(f"checkpoints/film.mp4/requests/at-{n:08x}.json", data, "", {}, "request")
     renews(a)
     assert asked(film_bucket) == []
     assert a.ledger.job(FILM.id).state is JobState.RUNNING
+
+
+def test_a_film_in_a_folder_called_like_requests_is_none(machine: Machines, film_bucket: ConditionalBucket) -> None:
+    """Else its database is deleted as if it had been dealt with."""
+    a, b = machine("a"), machine("b")
+    inner = replace(OTHER, name="film.mp4/requests/inner.mp4")
+    begin(a)
+    begin(a, inner)
+    a.ledger.close()
+    assert b.ledger.control(FILM.id, JobCommand.PAUSE)
+    assert b.ledger.job(inner.id).state is JobState.RUNNING
+    assert film_bucket.get(f"checkpoints/{inner.name}/ckpt.sqlite", body=False)
 
 
 def test_leases_carry_the_token_of_their_film(machine: Machines) -> None:

@@ -4,6 +4,7 @@ A request is stored before it is answered, and can be repeated: it is deleted af
 """
 
 import json
+import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -15,7 +16,8 @@ from rushes.ledger.clock import iso
 from rushes.ledger.port import Ledger
 from rushes.telemetry import log
 
-REQUESTS = "requests"
+_FOLDER = "/requests/"
+_NAME = re.compile(r"[^/]+-[0-9a-f]{8}\.json")
 POINT = "request"  # where a test may kill the process
 
 
@@ -45,17 +47,18 @@ class Mailbox:
     """The requests of one film, the oldest first."""
 
     def __init__(self, bucket: ConditionalBucket, folder: str) -> None:
-        self._bucket, self._folder = bucket, f"{folder}/{REQUESTS}"
+        self._bucket, self._folder = bucket, folder
         self._applied: set[str] = set()  # in this process; whoever takes the film next begins with what is left
 
     def put(self, request: FilmRequest, wall: int) -> None:
         """Ask for it."""
-        key = f"{self._folder}/{iso(wall)}-{secrets.token_hex(4)}.json"
+        key = f"{self._folder}{_FOLDER}{iso(wall)}-{secrets.token_hex(4)}.json"
         self._bucket.swap(key, json.dumps(asdict(request)).encode(), "", {}, POINT)
 
     def apply(self, ledger: Ledger) -> list[str]:
         """Do what is asked and was not done yet; answers the keys, to be deleted when the ledger is stored."""
-        keys = sorted(self._bucket.list(f"{self._folder}/"))
+        there = self._bucket.list(f"{self._folder}{_FOLDER}")
+        keys = sorted(key for key in there if _asked(key) == self._folder)
         for key in keys:
             if key not in self._applied and (request := self._read(key)):
                 try:
@@ -99,5 +102,10 @@ def _texts(items: object) -> tuple[str, ...]:
 
 def films_asked(keys: Iterable[str], folder: str) -> frozenset[str]:
     """The films that something is asked of, by the keys of a list."""
-    middle = f"/{REQUESTS}/"
-    return frozenset(key.removeprefix(f"{folder}/").rpartition(middle)[0] for key in keys if middle in key)
+    return frozenset(asked.removeprefix(f"{folder}/") for key in keys if (asked := _asked(key)))
+
+
+def _asked(key: str) -> str:
+    """The folder of the film that a key asks something of; "" if it is no request: a film may be called so as well."""
+    film, _, name = key.rpartition(_FOLDER)
+    return film if _NAME.fullmatch(name) else ""
