@@ -381,6 +381,21 @@ def test_what_could_not_be_stored_for_a_person_is_not_held_any_more(deaf: Machin
     other.ledger.close()
 
 
+def test_a_job_that_could_not_be_stored_is_not_acknowledged_when_it_is_asked_again(deaf: Machine) -> None:
+    worker(deaf.ledger, deaf.name)
+    assert isinstance(deaf.bucket, LosesAnswers)
+    deaf.ledger.films.take(FILM.name)
+    deaf.bucket.away = True
+    for _ in range(2):
+        with pytest.raises(StoreAway):
+            deaf.ledger.submit(FILM, first_of(FILM))
+    deaf.bucket.away = False
+    assert deaf.ledger.submit(FILM, first_of(FILM)).job.id == FILM.id
+    film = deaf.ledger.films.held(FILM.name)
+    assert film
+    assert not film.changed
+
+
 def test_work_goes_on_while_the_bucket_is_away_for_longer_than_a_lease(deaf: Machine) -> None:
     begin(deaf)
     (lease,) = deaf.ledger.claim("deaf", ["cpu"], 1)

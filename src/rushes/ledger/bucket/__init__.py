@@ -102,9 +102,12 @@ class BucketLedger:
         name = self._directory.names[new.id] = self._film_of(new)  # the only one that may have it: no other is fetched
         self._do_requests(name)
         try:
-            return Submitted(self.job(new.id), created=False)
+            known = self.job(new.id)
         except NotFound:
             return self._steer(name, lambda film: film.ledger.submit(new, first))
+        if (film := self.films.held(name)) and film.changed:  # the bucket may not know it yet: it did not answer
+            self.films.store(film)
+        return Submitted(known, created=False)
 
     @guarded
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
