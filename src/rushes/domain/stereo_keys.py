@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from rushes.domain.keys import is_id
 
 CHECKED = ".checked"  # ends what a job needs whose file is looked at before it is said to be there; nothing lies there
-_UPLOAD = re.compile(r"input/([^/]+)/source(\.[a-z0-9]+)?\Z", re.ASCII)
+_ENDING = re.compile(r"\.[a-z0-9]+", re.ASCII)
+_UPLOAD = re.compile(rf"input/([^/]+)/source({_ENDING.pattern})?\Z", re.ASCII)
 _SEGMENT = re.compile(r"segments/([^/]+)/(\d{5,7})_(\d{5,7})_([a-z0-9]+(?:-[a-z0-9]+)*)\.mp4\Z", re.ASCII)
 _OUTPUT = re.compile(r"jobs/([^/]+)/segments/(0|[1-9]\d{0,6})\.mp4\Z", re.ASCII)
 
@@ -36,8 +37,8 @@ def parse_segment_key(key: str) -> SegmentKey | None:
 
 
 def upload_key(job: str, ending: str = ".mp4") -> str:
-    """Where the film of a job is sent to."""
-    return f"input/{job}/source{ending}"
+    """Where the film of a job is sent to; an ending that no key may have is left out."""
+    return f"input/{job}/source{ending if _ENDING.fullmatch(ending) else ''}"
 
 
 def parse_upload_key(key: str) -> str | None:

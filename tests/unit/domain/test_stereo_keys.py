@@ -27,7 +27,7 @@ def test_a_segment_key_is_parsed_to_what_it_was_built_from(
     assert parse_segment_key(str(segment)) == segment
 
 
-@given(job=IDS, index=st.integers(0, 9_999_999), ending=st.sampled_from(["", ".mp4", ".mkv"]))
+@given(job=IDS, index=st.integers(0, 9_999_999), ending=st.sampled_from(["", ".mp4", ".mkv", ".mp4~", ".m 4", ".ü"]))
 def test_upload_and_output_keys_are_parsed_to_what_they_were_built_from(job: str, index: int, ending: str) -> None:
     assert parse_upload_key(upload_key(job, ending)) == job
     assert parse_output_key(output_key(job, index)) == (job, index)
