@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import boto3  # type: ignore[import-untyped]
 import pytest
 from tests.faulty_http import Way, expired, short, slow_down, way_to
-from tests.servers_aws import KEY, SECRET
+from tests.servers_aws import KEY, SECRET, make_bucket
 
 from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation
@@ -91,6 +92,18 @@ def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: BucketLocat
 
     assert cause(endpoint="http://127.0.0.1:9")[:2] == (StoreAway, 5)
     assert cause(bucket="nowhere") == (StoreMissing, 6, "Create it")
+
+
+def test_a_key_that_cannot_be_read_is_told_with_what_to_do(ministack_s3: BucketLocation) -> None:
+    place = replace(ministack_s3, bucket="odd-keys", prefix="")
+    make_bucket(place.endpoint, place.bucket)
+    urlopen(Request(f"{place.endpoint}/odd-keys/films//a.mp4", data=b"film", method="PUT"), timeout=30).close()
+    assert not list(Bucket(place).at("odd-keys", "films//a.mp4"))
+    (told,) = Bucket(place).scan()
+    assert isinstance(told, SkippedFile)
+    assert told.cause
+    assert "films//a.mp4" in str(told.cause)
+    assert told.cause.advice.startswith("Rename or delete it")
 
 
 def test_a_bucket_that_does_not_know_us_is_told(seaweed_s3: BucketLocation) -> None:

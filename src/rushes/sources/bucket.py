@@ -149,7 +149,7 @@ def _whole(location: BucketLocation) -> BucketClient:
 def _named(store: BucketClient, key: str) -> list[Any]:
     try:
         return [store.head(key)] if key else []
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # ValueError: a key with an empty part, "..", or a control character
         return []
 
 
