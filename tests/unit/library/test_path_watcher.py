@@ -1,10 +1,14 @@
 """The remembered places of a server, look after look."""
 
+import threading
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from rushes.domain.errors import Refused
 from rushes.jobs.intake import JobRequest
+from rushes.library.watching import path_watcher
 from rushes.library.watching.path_watcher import PathWatcher
 from rushes.library.watching.paths import PATH, Paths
 from rushes.wiring import open_home
@@ -27,3 +31,37 @@ def test_a_place_whose_model_is_gone_hides_no_other(tmp_path: Path) -> None:
         refused += 1
     assert refused == 3, "it is told"
     assert [job.name for job in home.ledger.jobs(home.owner).rows] == ["film.mp4"]
+
+
+def test_an_address_that_names_no_bucket_is_refused_and_one_that_is_remembered_hides_no_other(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home")
+    with pytest.raises(Refused, match="not a bucket"):
+        Paths(home).add("s3://")
+    plain(tmp_path / "film.mp4", 1)
+    for name, path in (("a", "s3://"), ("b", str(tmp_path / "film.mp4")), ("c", "s3://")):
+        home.records.put(PATH, home.owner, f"path_{name}", {"path": path})
+    watcher = PathWatcher(home)
+    for _ in range(3):
+        with pytest.raises(Refused, match="not a bucket"):
+            watcher.look()
+    assert [job.name for job in home.ledger.jobs(home.owner).rows] == ["film.mp4"]
+
+
+def test_the_places_are_looked_at_after_an_error_that_nobody_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, again = [OverflowError("what?")], threading.Event()
+
+    def look(_watcher: PathWatcher) -> None:
+        if looks:
+            raise looks.pop()
+        again.set()
+
+    monkeypatch.setattr(path_watcher, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(PathWatcher, "look", look)
+    watcher = PathWatcher(open_home(tmp_path / "home"))
+    watcher.start()
+    try:
+        assert again.wait(20)
+    finally:
+        watcher.stop()

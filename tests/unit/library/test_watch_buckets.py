@@ -18,7 +18,9 @@ from rushes.home import Home
 from rushes.jobs.intake import IntakeResult
 from rushes.library import JobRequest, Library
 from rushes.library.watching import watch
-from rushes.sources.port import FoundFile
+from rushes.library.watching.event_listener import EventListener
+from rushes.library.watching.paths import PATH
+from rushes.sources.port import FoundFile, StorageEvent
 from rushes.surfaces.cli.main import main
 from rushes.uploads.service import Uploads
 from tests.servers_aws import make_bucket
@@ -141,3 +143,37 @@ def test_a_worker_begins_before_all_is_taken_in_and_ends_before_it_too(
         assert began.wait(60)
         assert taken == []
     assert len(taken) == 1
+
+
+def test_a_watched_bucket_is_looked_at_after_an_error(
+    home: Path, ministack_s3: BucketLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker would go on without new films, and nobody would see why."""
+    errors, again = [Refused("no such model"), OverflowError("what?")], threading.Event()
+
+    def looking(*_args: object, **_named: object) -> Iterator[IntakeResult]:
+        if errors:
+            raise errors.pop()
+        again.set()
+        yield IntakeResult("film")
+
+    monkeypatch.setattr(watch, "PREFIX_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "watch", looking)
+    with Library(home) as library, library.watching(ministack_s3.url, first=False):
+        assert again.wait(20)
+
+
+def test_an_event_of_a_place_that_asks_for_the_impossible_reaches_the_others(
+    home: Path, ministack_s3: BucketLocation
+) -> None:
+    place = replace(ministack_s3, bucket="told")
+    make_bucket(place.endpoint, place.bucket)
+    connect(place).put("films/a.mp4", b"film")
+    with Library(home) as library:
+        library.paths.add("s3://told/films", PROBE)
+        for name in "ab":  # in the order of their ids, they come before it
+            wanted = {"options": {"transcribe": {"model_name": "medium"}}}
+            library.home.records.put(PATH, library.home.owner, f"path_{name}", {"path": "s3://told/films", **wanted})
+        keys = ("films//odd.mp4", "films/\n.mp4", "films/a.mp4")
+        EventListener(library.home).deal(StorageEvent("told", key) for key in keys)
+        assert [job.name for job in library.jobs.page().rows] == ["a.mp4"]

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from rushes.domain.errors import RushesError, TryAgain
+from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.domain.video import BUCKETS
 from rushes.home import Home
-from rushes.jobs.intake import take_in
+from rushes.jobs.intake import JobRequest, take_in
 from rushes.library.watching.watched_places import watched_places
 from rushes.records.port import Conflict
 from rushes.sources.event_messages import parse_events
@@ -152,7 +152,14 @@ class EventListener:
 
     def _take_in(self, event: StorageEvent) -> None:
         for place, wanted in watched_places(self._home):
-            found = list(self._home.source(place).at(event.bucket, event.key)) if place.startswith(BUCKETS) else []
+            try:
+                if place.startswith(BUCKETS):
+                    self._take_in_at(place, wanted, event)
+            except Refused as e:  # what is asked there is not possible any more; other places may have the key
+                log.warning("%s is not watched: %s", place, e)
+
+    def _take_in_at(self, place: str, wanted: JobRequest, event: StorageEvent) -> None:
+        if found := list(self._home.source(place).at(event.bucket, event.key)):
             for added in take_in(self._home, found, wanted):
                 if isinstance(added.error, TryAgain):
                     raise added.error

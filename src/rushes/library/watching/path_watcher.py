@@ -9,7 +9,7 @@ from rushes.library.watching.watch import LOOK_SECONDS, PlaceWatcher
 from rushes.library.watching.watched_places import remembered_request
 from rushes.records.port import Record
 from rushes.sources.watch import WatchedSource
-from rushes.telemetry import Outage, log
+from rushes.telemetry import BugLog, Outage, log
 
 LAST_SECONDS = 3.0  # that a look may still take: a place that does not answer holds nobody up
 
@@ -20,7 +20,7 @@ class PathWatcher:
     def __init__(self, home: Home) -> None:
         self._home, self._paths = home, Paths(home)
         self._watchers: dict[tuple[str, int], PlaceWatcher] = {}  # by id and version of the record
-        self._outage = Outage("the watched places cannot be scanned")
+        self._outage, self._bugs = Outage("the watched places cannot be scanned"), BugLog()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="paths", daemon=True)
 
@@ -36,12 +36,13 @@ class PathWatcher:
     def look(self) -> None:
         """Take in what is new at each place."""
         records = {(record.id, record.version): record for record in self._paths.all()}
-        kept = {key: watcher for key, watcher in self._watchers.items() if key in records}
-        self._watchers = kept | {key: self._watcher(records[key]) for key in records if key not in kept}
+        self._watchers = {key: watcher for key, watcher in self._watchers.items() if key in records}
         refused: RushesError | None = None
-        for watcher in self._watchers.values():
+        for key, record in records.items():
             try:
-                self._look_at(watcher)
+                if key not in self._watchers:
+                    self._watchers[key] = self._watcher(record)
+                self._look_at(self._watchers[key])
             except Refused as e:  # what is asked there is not possible any more; other places are looked at
                 refused = e
             if self._over.is_set():
@@ -65,6 +66,6 @@ class PathWatcher:
                 self._outage.ended()
             except RushesError as e:
                 self._outage.began(f"{e}. {e.advice}")
-            except Exception:
+            except Exception as e:  # noqa: BLE001 - the places are looked at until the end
                 if not self._over.is_set():  # else the home is closed already
-                    raise
+                    self._bugs.add(e)

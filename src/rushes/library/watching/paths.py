@@ -45,6 +45,7 @@ class Paths:
         Raises:
             Refused: that is not possible here.
         """
+        self.home.source(place)
         if wanted:
             job_spec(self.home, Fingerprint("", 0, 0), wanted)
         asked = {"profile": wanted.profile, "options": wanted.options} if wanted else {}

@@ -23,7 +23,7 @@ from rushes.library.watching.watched_places import announce_places
 from rushes.plan.planner import JobSpec
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, StorageEvents
 from rushes.sources.watch import WatchedSource, without_path
-from rushes.telemetry import log
+from rushes.telemetry import BugLog, Outage, log
 from rushes.uploads.bucket_puts import BucketPuts
 from rushes.uploads.expiry import finish_all
 from rushes.uploads.service import Uploads
@@ -101,7 +101,18 @@ def watching(home: Home, place: str, *, first: bool = True) -> Iterator[None]:
             if over.is_set():  # a machine that is taken away has no time for thousands more
                 return
 
-    thread = threading.Thread(target=look, name="watch", daemon=True)
+    def look_on() -> None:
+        outage, bugs = Outage(f"{place} is not watched"), BugLog()
+        while not over.is_set():
+            try:
+                look()
+            except RushesError as e:
+                outage.began(f"{e}. {e.advice}")
+            except Exception as e:  # noqa: BLE001 - the place is watched until the end
+                bugs.add(e)
+            over.wait(PREFIX_SECONDS)
+
+    thread = threading.Thread(target=look_on, name="watch", daemon=True)
     thread.start()
     try:
         yield
