@@ -495,14 +495,14 @@ def test_property_16_services_open_only_what_is_theirs(
     assert any(c.raddr and c.raddr.port == database for c in _connections(worker)), "the worker itself does"
     assert not any(c.raddr and c.raddr.port == database for p in slots for c in _connections(p))
     queue = all_servers.valkey.url
-    at_work = _ports_to(worker, _port(queue))
-    wait_for(lambda: bool(at_work & _blocked_clients(queue)), "the worker never waits for a job")
-    assert not _ports_to(api, _port(queue)) & _blocked_clients(queue), "the API waits for none"
+    wait_for(lambda: _waits(worker, queue), "the worker never waits for a job")
+    assert not _waits(api, queue), "the API waits for none"
 
 
-def _ports_to(process: psutil.Process, server: int) -> set[int]:
-    """The ports from which a process is connected to a server."""
-    return {c.laddr.port for c in _connections(process) if c.raddr and c.raddr.port == server}
+def _waits(process: psutil.Process, queue: str) -> bool:
+    """Whether a process waits for a list of this server now."""
+    blocked = _blocked_clients(queue)
+    return any(c.raddr and c.raddr.port == _port(queue) and c.laddr.port in blocked for c in _connections(process))
 
 
 def _blocked_clients(url: str) -> set[int]:
