@@ -33,11 +33,13 @@ SELECT job, CASE WHEN path IS NULL OR path NOT LIKE '/%' THEN path ELSE 'file://
                 || coalesce('%' || nullif(substr(hex(substr(path, at, 1)), 7, 2), ''), '') END
         FROM written WHERE at <= length(path)
     ) SELECT uri FROM written ORDER BY at DESC LIMIT 1) END AS uri
-FROM (SELECT job, CASE WHEN path LIKE '/%' OR path LIKE '__://%' OR recipe = 'queue' THEN path
+FROM (SELECT job, CASE WHEN path LIKE '/%' OR path LIKE '__://%' OR kind = 'queue' THEN path
         ELSE (SELECT value FROM home WHERE name = 'originals') || '/' || path END AS path
-    FROM (SELECT job, recipe, job_document.payload ->> '$.source.path' AS path FROM job_document JOIN job_text USING (job)));
+    FROM (SELECT job, job_text.recipe AS kind, job_document.payload ->> '$.source.path' AS path
+        FROM job_document JOIN job_text USING (job)));
 
--- Work on the whole film is one chunk of it; speech after the last picture belongs to the last one. A lease is running once its worker has told of it after the claim.
+-- Work on the whole film is one chunk of it; speech after the last picture belongs to the last one.
+-- A lease is running once its worker has told of it after the claim.
 CREATE VIEW chunks AS
 SELECT task.id AS chunk_id,
     job.id AS file_id,
