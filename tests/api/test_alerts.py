@@ -23,7 +23,7 @@ import yaml  # type: ignore[import-untyped]
 from rushes.aws.client import Service
 from rushes.domain.errors import StoreAway, Throttled
 from rushes.domain.job import NewJob
-from rushes.domain.task import Draft, Finish, Lease
+from rushes.domain.task import Draft, Finish, Lease, LeaseStatus, Verdict
 from rushes.estimates.rates import RateHistory
 from rushes.library.job_events import EventPublisher, WorkEvent, WorkEventType
 from rushes.library.queues import Queues
@@ -32,7 +32,7 @@ from rushes.library.work.workers import HomeWorker
 from rushes.metrics import FAMILIES, MOST, PROCESS, Registry, text
 from rushes.surfaces.http.event_hub import MOST as WAITING
 from rushes.worker.commands import Complete
-from rushes.worker.inputs import OutboxEntryWritten
+from rushes.worker.inputs import Claimed, OutboxEntryWritten, RenewalReply
 from tests.api.kit import PROGRAM, WORKER, Serving, begin, enter, serving, submit, wait_for, work
 from tests.api.test_bounded_reads import bury, counting
 from tests.promql import Rule, Vector, scraped
@@ -364,6 +364,26 @@ def test_labels_are_bounded_and_escaped() -> None:
     assert len(lines) == 2 + MOST + 1
     assert sum(float(line.rpartition(" ")[2]) for line in lines[2:]) == MOST + 50
     assert r'stage="s\"0\n"' in "".join(lines)
+
+
+def test_an_attempt_ends_once_and_what_the_ledger_refused_was_not_done() -> None:
+    registry = Registry()
+    figures = WorkerFigures(registry)
+    leases = [lease("develop")._replace(task=f"job_a.develop.{n:05d}", fence=2) for n in range(4)]
+    done, refused, gone, cancelled = leases
+    lost = {(one.task, 2): LeaseStatus.LOST for one in (done, refused, gone)}
+    for input in (
+        Claimed(("cpu",), tuple(leases), 4),
+        OutboxEntryWritten(Complete(done, Finish(done.task, 2))),
+        OutboxEntryWritten(Complete(refused, Finish(refused.task, 2)), Verdict.LOST),
+        OutboxEntryWritten(Complete(cancelled, Finish(cancelled.task, 2)), Verdict.CANCELLED),
+        RenewalReply(lost, drain=False, gone=False),  # asked while the outcomes were written
+        RenewalReply({(gone.task, 1): LeaseStatus.LOST}, drain=False, gone=False),
+    ):
+        figures.on_input(input)
+    told = scraped(text(registry.families()))["rushes_tasks_total"]
+    counts = {dict(k)["outcome"]: v for k, v in told.items() if dict(k)["stage"] == "develop" and v}
+    assert counts == {"done": 1, "lost": 2}
 
 
 def test_a_histogram_adds_up_and_an_adopted_result_took_no_time() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
+from rushes.domain.task import Failure, Finish, Lease, LeaseStatus, Verdict
 from rushes.domain.worker import DiskSpace
 from rushes.worker.commands import OutboxEntry
 
@@ -85,9 +85,10 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntryWritten:
-    """An outbox entry has reached the ledger, whatever the verdict."""
+    """An outbox entry has reached the ledger; only what it calls OK counts there."""
 
     entry: OutboxEntry
+    verdict: Verdict = Verdict.OK
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Outbox:
         except (StoreAway, NoRoom):
             raise
         except LeaseLost:  # of this one task: lost, or its job was cancelled
-            self.report(inputs.OutboxEntryWritten(entry))
+            self.report(inputs.OutboxEntryWritten(entry, Verdict.LOST))
             return False
         except Exception as e:  # noqa: BLE001 - one plan that cannot be made must not end the worker
             log.warning("the plan cannot be made", exc_info=True, extra=self.about(entry.lease))
@@ -107,7 +107,7 @@ class Outbox:
         self.hints.settle([lease.task])
 
     def _written(self, entry: commands.OutboxEntry, verdict: Verdict) -> None:
-        self.report(inputs.OutboxEntryWritten(entry))
+        self.report(inputs.OutboxEntryWritten(entry, verdict))
         if verdict is not Verdict.OK:
             log.warning("refused: the task is %s", verdict.value, extra=self.about(entry.lease))
         elif isinstance(entry, commands.Complete):

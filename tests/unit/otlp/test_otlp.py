@@ -8,12 +8,15 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from rushes import tracing
+from rushes.domain.task import Finish, Lease, LeaseStatus, with_trace
+from rushes.library.work.task_spans import TaskSpans
 from rushes.metrics import PROCESS, Family, Registry, labels, merged, text
 from rushes.otlp.collector import METRICS, TRACES, Collector, collector, resource
 from rushes.otlp.messages import dotted, metrics_message
 from rushes.otlp.span import Span
 from rushes.otlp.span_queue import SpanQueue
 from rushes.tracing import Context, context_of, sampler
+from rushes.worker.inputs import Claimed, RenewalReply, TaskFinished
 from tests.otlp_receiver import Collector as Receiver
 from tests.otlp_receiver import collecting
 from tests.promql import scraped
@@ -209,3 +212,27 @@ def test_below_what_is_not_sampled_nothing_is_recorded_but_the_context_goes_on(
     finally:
         tracing.stop()
     assert [span.name for span in receiver.spans] == ["seen"]
+
+
+def test_an_attempt_that_was_lost_or_cancelled_has_its_span_and_nothing_is_kept_of_it(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    tracing.start("test")
+    spec = with_trace("{}", f"00-{TRACE}-{PARENT}-01")
+    lost, cancelled = (Lease(f"job_a.{name}", 3, "job_a", name, None, "cpu", spec, 0, 0) for name in ("one", "two"))
+    statuses = {(lost.task, 3): LeaseStatus.LOST, (cancelled.task, 3): LeaseStatus.CANCELLED}
+    watch = TaskSpans()
+    try:
+        watch.on_input(Claimed(("cpu",), (lost, cancelled), 2))
+        watch.on_input(TaskFinished(Finish(lost.task, 3)))
+        watch.on_input(RenewalReply({(lost.task, 2): LeaseStatus.LOST}, drain=False, gone=False))
+        with tracing.of_task(lost.task, "blobs.put"):
+            pass
+        watch.on_input(RenewalReply(statuses, drain=False, gone=False))
+        assert (watch._begun, watch._ended, tracing._tasks) == ({}, {}, {})
+    finally:
+        tracing.stop()
+    told = {span.name: span for span in receiver.spans}
+    assert told["blobs.put"].parent == told["task one"].id
+    assert [told[f"task {name}"].about["rushes.outcome"] for name in ("one", "two")] == ["lost", "cancelled"]

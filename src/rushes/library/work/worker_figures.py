@@ -7,7 +7,7 @@ from itertools import product
 import psutil
 
 from rushes.domain.keys import parse_task_id
-from rushes.domain.task import LeaseStatus
+from rushes.domain.task import LeaseStatus, Verdict
 from rushes.metrics import PROCESS, Family, Registry
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import State
@@ -23,6 +23,7 @@ class WorkerFigures:
     def __init__(self, registry: Registry = PROCESS, stages: Iterable[str] = ()) -> None:
         """Alerts see only what comes after the first sample of a series: those that they ask for begin at 0."""
         self._registry = registry
+        self._held: dict[str, int] = {}  # the fence of each task that is under way
         some = [("probe", outcome) for outcome in OUTCOMES]  # every job begins with this stage
         for stage, outcome in (*some, *product(stages, ALARMING)):
             registry.add("rushes_tasks_total", 0, stage=stage, outcome=outcome)
@@ -31,9 +32,12 @@ class WorkerFigures:
         """Called in the worker's loop."""
         count = self._registry.add
         match input:
-            case OutboxEntryWritten(entry):
-                self._count_outcome(entry)
+            case OutboxEntryWritten(entry, verdict):
+                self._written(entry, verdict)
             case Claimed(leases=leases):
+                for lease in leases:
+                    self._lose(lease.task, self._held.get(lease.task, 0))  # cancelled and revived, at another fence
+                    self._held[lease.task] = lease.fence
                 count("rushes_claims_total", got="something" if leases else "nothing")
             case Hinted(tasks=tasks):
                 count("rushes_hints_received_total", len(tasks))
@@ -42,9 +46,25 @@ class WorkerFigures:
             case StoreUnavailable():
                 count("rushes_store_outages_total")
             case RenewalReply(statuses):
-                for (task, _), status in statuses.items():
+                for (task, fence), status in statuses.items():
                     if status is LeaseStatus.LOST:
-                        count("rushes_tasks_total", stage=parse_task_id(task)[1], outcome="lost")
+                        self._lose(task, fence)
+
+    def _written(self, entry: OutboxEntry, verdict: Verdict) -> None:
+        """What the ledger took; what it refused was lost, or its job was cancelled."""
+        task, fence = entry.lease.task, entry.lease.fence
+        if verdict is Verdict.LOST:
+            self._lose(task, fence)
+        elif self._held.get(task) == fence:
+            del self._held[task]
+        if verdict is Verdict.OK:
+            self._count_outcome(entry)
+
+    def _lose(self, task: str, fence: int) -> None:
+        """Once: a renewal that was asked before an outcome was written answers after it."""
+        if self._held.get(task) == fence:
+            del self._held[task]
+            self._registry.add("rushes_tasks_total", stage=parse_task_id(task)[1], outcome="lost")
 
     def _count_outcome(self, entry: OutboxEntry) -> None:
         count, stage = self._registry.add, entry.lease.stage

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rushes.domain.errors import RushesError
-from rushes.domain.task import Lease
+from rushes.domain.task import Lease, Verdict
 from rushes.domain.worker import DiskSpace
 from rushes.library.work.progress import EngineOutage
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
@@ -77,7 +77,7 @@ class WorkerView:
             self._put(input)
         if outage := EngineOutage.of(input):
             self._put(outage)
-        if isinstance(input, OutboxEntryWritten):
+        if isinstance(input, OutboxEntryWritten) and input.verdict is Verdict.OK:
             self.count[outcome_of(input.entry).word] += 1
             self._put(input.entry)
 
