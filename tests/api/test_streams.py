@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,35 @@ def test_a_stream_that_begins_while_changes_are_skipped_misses_none(
             assert work(server.ledger, 2)
             released.set()
             assert next(line for line in lines if line in ("event: done", ": still here")) == "event: done"
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"), [(0, [": still here"]), (1, ["event: job", ": still here"])], ids=["beginning", "alone"]
+)
+def test_a_stream_of_all_jobs_that_begins_while_changes_are_skipped_misses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int, told: list[str]
+) -> None:
+    """While the server passes over the whole history, who follows all jobs is told to come again and look."""
+    skip, asked, released, skipped = Jobs.skip_changes, threading.Event(), threading.Event(), list[str]()
+
+    def skip_late(jobs: Jobs, cursor: str = "") -> tuple[bool, str]:
+        skipped.append(cursor)
+        if len(skipped) > looks:
+            asked.set()
+            assert released.wait(DEADLINE)
+        return skip(jobs, cursor)
+
+    monkeypatch.setattr(event_hub, "ALONE_SECONDS", 0.01)
+    monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.5)
+    monkeypatch.setattr(Jobs, "skip_changes", skip_late)
+    with serving(tmp_path / "home", owner="me") as server:
+        assert asked.wait(DEADLINE)
+        with server.http.stream("GET", "/api/v1/events") as answer:
+            lines = answer.iter_lines()
+            assert next(line for line in lines if line == ": live")
+            submit(server.ledger, "film")
+            released.set()
+            assert [*islice((line for line in lines if line in ("event: job", ": still here")), 2)] == told
 
 
 def test_more_than_a_page_of_events_between_two_looks_is_heard_whole(

@@ -6,7 +6,7 @@ A stream registers before it reads the past, so that nothing falls between; it d
 import asyncio
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
@@ -112,8 +112,7 @@ class EventHub:
     def hang_up(self) -> None:
         """End every stream, from any thread or a signal: their readers come back elsewhere and replay."""
         self.closing = True
-        if self._loop and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._close_all)
+        self._in_loop(self._close_all)
 
     def listen(self, job: str, last_event: int) -> Subscriber:
         """A new stream of a job whose row said `last_event` a moment ago (or of all jobs); called in the loop."""
@@ -172,8 +171,8 @@ class EventHub:
     def _look(self, cursor: str) -> str:
         if not self._subscribers:
             after = self._jobs.skip_changes(cursor)[1]
-            self._catch_up()
-            return after
+            if not self._subscribers:  # else some of it is theirs
+                return after
         rows, after = self._jobs.changed(cursor)
         active = active_jobs(self._jobs.workers()) if rows else ActiveJobs()
         for row in rows:
@@ -181,11 +180,12 @@ class EventHub:
         return after
 
     def _catch_up(self) -> None:
-        """Streams that began while changes were skipped: some of these were theirs."""
+        """Streams that began while the past was skipped: some of it was theirs; readers of all jobs come again."""
         with self._guard:
             begun = dict(self._seen)
         for job, seen in begun.items():
             self._tell_events(job, seen)
+        self._in_loop(self._close, "")
 
     def _tell(self, row: Job, active: ActiveJobs) -> None:
         with self._guard:
@@ -204,8 +204,11 @@ class EventHub:
                 self._seen[job] = seen
 
     def _hand(self, job: str, messages: Sequence[Message]) -> None:
+        self._in_loop(self._deliver, job, messages)
+
+    def _in_loop(self, do: Callable[..., None], *args: object) -> None:
         if self._loop and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._deliver, job, messages)
+            self._loop.call_soon_threadsafe(do, *args)
 
     def _deliver(self, job: str, messages: Sequence[Message]) -> None:
         for subscriber in list(self._subscribers.get(job, ())):
@@ -217,9 +220,12 @@ class EventHub:
                     self._metrics.add("rushes_events_dropped_total", waiting, reason="slow_reader")
 
     def _close_all(self) -> None:
-        for subscribers in list(self._subscribers.values()):
-            for subscriber in list(subscribers):
-                subscriber.close()
+        for job in list(self._subscribers):
+            self._close(job)
+
+    def _close(self, job: str) -> None:
+        for subscriber in list(self._subscribers.get(job, ())):
+            subscriber.close()
 
 
 def pause_after(pause: float, *, news: bool, heard: bool) -> float:
