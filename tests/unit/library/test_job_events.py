@@ -10,6 +10,7 @@ import pytest
 from rushes.domain.errors import NotFound
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Failure, Finish
+from rushes.ledger.sql import SqlLedger
 from rushes.library import Library
 from rushes.library.job_events import (
     EventFilter,
@@ -76,6 +77,26 @@ def test_a_new_attempt_is_told_after_the_whole_of_the_one_before(queues: Queues)
     queues.complete(second.token, second.job)
     assert heard(found) == []
     assert found.over
+
+
+def test_a_look_ends_also_if_its_worker_never_stops_to_tell(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    queues.enqueue("default", "one", b"")
+    job = taken(queues)
+    tell(queues, job, 1)
+    found, read, last = watch(queues.home, job.job), SqlLedger.events, 1
+
+    def told_meanwhile(ledger: SqlLedger, *asked: Any) -> Any:
+        nonlocal last
+        lines, last = read(ledger, *asked), last + 1
+        if last < 100:
+            tell(queues, job, last)
+        return lines
+
+    monkeypatch.setattr(SqlLedger, "events", told_meanwhile)
+    told = [*heard(found), *heard(found)]
+    assert told == [(1, number) for number in range(1, len(told) + 1)]
+    assert 1 < len(told) < 10
+    assert found.more
 
 
 def test_whoever_reads_too_slowly_is_told_what_is_gone_and_counted(queues: Queues) -> None:

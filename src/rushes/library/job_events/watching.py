@@ -95,13 +95,13 @@ class QueueWatch:
         rows = self._ledger.tasks(ids=[self._task]).rows  # before the lines: what comes with the end is among them
         over = not rows or rows[0].state in _OVER
         self._live = self._live or self._begin()
-        while lines := self._lines(rows[0].fence if rows else 0):
-            for line in lines:
-                self._seen = line.number
-                event = WorkEvent.of_line(line.number, self._attempt, str(line.data["line"]), self._task)
-                if self._wanted.wants(event):
-                    yield self._truncation.told(event)
-        self.over = over
+        lines = self._lines(rows[0].fence if rows else 0)
+        for line in lines:
+            self._seen = line.number
+            event = WorkEvent.of_line(line.number, self._attempt, str(line.data["line"]), self._task)
+            if self._wanted.wants(event):
+                yield self._truncation.told(event)
+        self.more, self.over = bool(lines), not lines and over
 
     def _begin(self) -> bool:
         """Find the attempt that is told, and whether what was told first of it is no longer kept."""
