@@ -32,10 +32,12 @@ from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, TaskState, Verdict
 from rushes.domain.video import Fingerprint
 from rushes.domain.worker import Incarnation, queue_lane
+from rushes.ledger import remote
 from rushes.ledger.remote import RemoteLedger
 from rushes.library import Library
 from rushes.library.access import worker_tokens
 from rushes.library.access.worker_tokens import WorkerTokens
+from rushes.library.remote_work.leases import RemoteLeases
 from rushes.remote import client
 from rushes.remote.client import RemoteServer, ServerAddress, patiently
 from rushes.remote.generated import workers_pb2 as pb
@@ -263,6 +265,36 @@ def test_who_lost_the_lease_writes_nothing(site: Site, server: RemoteServer, led
     assert ledger.complete(ME.id, [Finish(task, old.fence)]).verdicts == (Verdict.LOST,)
     (row,) = site.library.home.ledger.tasks(ids=[task]).rows
     assert (row.state, row.fence) == (TaskState.LEASED, new.fence)
+
+
+def test_a_claim_whose_answer_was_lost_is_answered_again(
+    site: Site, ledger: RemoteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker lives, so that nobody else would ever get the task."""
+    held, lost = site.submit("held"), site.submit("lost")
+    assert taken(ledger).task == held
+    claim = RemoteLeases.claim
+
+    def unheard(leases: RemoteLeases, *asked: Any, **more: Any) -> None:
+        claim(leases, *asked, **more)
+        raise StoreAway("it was killed before it answered")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(RemoteLeases, "claim", unheard)
+        with pytest.raises(StoreAway):
+            taken(ledger)
+    late = site.submit("late")
+    found = ledger.claim(ME.id, ["cpu"], 1)
+    assert [lease.task for lease in found] == [lost, late]
+    assert ledger.claim(ME.id, ["cpu"], 1) == (), "in doubt still, but all that it holds is known"
+    assert ledger.renew(ME, {lost: found[0].fence}, {}).leases == {lost: LeaseStatus.KEEP}
+    monkeypatch.setattr(remote, "DOUBT_SECONDS", 0.0)
+    with monkeypatch.context() as outage:
+        outage.setattr(RemoteLeases, "claim", unheard)
+        with pytest.raises(StoreAway):
+            taken(ledger)
+    ledger.claim(ME.id, ["cpu"], 1)
+    assert not ledger._doubt_until
 
 
 def test_a_worker_cannot_speak_for_one_with_another_token(

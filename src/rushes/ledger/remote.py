@@ -3,9 +3,10 @@
 The server reads results from their manifests and opens plans itself: nothing that a worker says of them is needed.
 """
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 
-from rushes.domain.errors import NotFound
+from rushes.domain.errors import NotFound, StoreAway
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.result import Result
 from rushes.domain.task import Failure, Finish, Lease, LeaseStatus, Verdict
@@ -14,6 +15,8 @@ from rushes.ledger.port import Completed, Debt, Renewed, SweepResult
 from rushes.remote.client import RemoteServer
 from rushes.remote.generated import workers_pb2 as pb
 from rushes.remote.messages import pack, unpack
+
+DOUBT_SECONDS = 60.0  # after a claim without an answer, for which a server may still be at it
 
 
 class RemoteLedger:
@@ -24,14 +27,23 @@ class RemoteLedger:
     def __init__(self, server: RemoteServer) -> None:
         """Raises as `RemoteServer.call`."""
         self._server = server
+        self._doubt_until = 0.0  # 0: the answer to every claim came
         self.batch: int = server.call("Hello", pb.HelloRequest()).batch
 
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
-        asked = pb.ClaimTasksRequest(worker=worker, lanes=lanes, n=n, hinted=hinted)
-        found = self._server.call("ClaimTasks", asked).leases
-        for lease in found:
+        begun, again = time.monotonic(), bool(self._doubt_until)
+        asked = pb.ClaimTasksRequest(worker=worker, lanes=lanes, n=n, hinted=hinted, again=again)
+        try:
+            found = self._server.call_once("ClaimTasks", asked).leases
+        except StoreAway:  # it may have leased tasks, and nothing else would free them
+            self._doubt_until = time.monotonic() + DOUBT_SECONDS
+            raise
+        if begun > self._doubt_until:
+            self._doubt_until = 0.0
+        new = [lease for lease in found if not self._server.token(lease.task, lease.fence)]
+        for lease in new:
             self._server.keep_token(lease.task, lease.fence, lease.task_token)
-        return tuple(unpack(Lease, lease) for lease in found)
+        return tuple(unpack(Lease, lease) for lease in new)
 
     def renew(
         self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""

@@ -117,13 +117,14 @@ class RemoteServer:
         """
         at = self._at
         try:
-            return self._call(method, request, seconds)
+            return self.call_once(method, request, seconds)
         except StoreAway:
             if self._at == at:
                 raise
-            return self._call(method, request, seconds)  # of the next server
+            return self.call_once(method, request, seconds)  # of the next server
 
-    def _call(self, method: str, request: Any, seconds: float) -> Any:
+    def call_once(self, method: str, request: Any, seconds: float = CALL_SECONDS) -> Any:
+        """The answer of one server, for what must not be done twice unseen. Raises as `call`."""
         with self._asking() as methods:
             return methods[method](request, timeout=seconds, metadata=self._about())
 

@@ -64,14 +64,19 @@ class RemoteLeases:
         return [renewed.leases[token.task] if token else LeaseStatus.LOST for token in tokens], renewed
 
     def claim(
-        self, name: str, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]
+        self, name: str, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str], *, again: bool = False
     ) -> list[tuple[Lease, str]]:
-        """Leases in those of the lanes that are footage's, each with its token."""
+        """Leases in those of the lanes that are footage's, each with its token; `again`: and all that it holds."""
         me, taken = self.receipt(name, worker), self.lanes(lanes)
-        if not taken or n < 1:
-            return []
-        leases = self.home.ledger.claim(me, (*taken, *self._left.beside(taken)), min(n, self.batch), hinted)
+        leases = self._held_by(me) if again else ()
+        if taken and n > 0:
+            leases += self.home.ledger.claim(me, (*taken, *self._left.beside(taken)), min(n, self.batch), hinted)
         return [(replace_lane(lease), self._sign(me, lease)) for lease in leases]
+
+    def _held_by(self, me: str) -> tuple[Lease, ...]:
+        held = [task for worker in self.home.ledger.workers() if worker.incarnation.id == me for task in worker.held]
+        rows = tasks_by_id(self.home.ledger, held)
+        return tuple(lease_of(row) for row in rows if (row.state, row.worker) == (TaskState.LEASED, me))
 
     def complete(self, finishes: Sequence[tuple[str, bool, float]]) -> Completed:
         """Tasks are done: token, whether nothing was run, and seconds. Their results are read from their manifests.

@@ -67,16 +67,18 @@ class RenewResponse(_message.Message):
     def __init__(self, statuses: _Optional[_Iterable[str]] = ..., drain: _Optional[bool] = ..., gone: _Optional[bool] = ...) -> None: ...
 
 class ClaimTasksRequest(_message.Message):
-    __slots__ = ("worker", "lanes", "n", "hinted")
+    __slots__ = ("worker", "lanes", "n", "hinted", "again")
     WORKER_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
     N_FIELD_NUMBER: _ClassVar[int]
     HINTED_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
     worker: str
     lanes: _containers.RepeatedScalarFieldContainer[str]
     n: int
     hinted: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, worker: _Optional[str] = ..., lanes: _Optional[_Iterable[str]] = ..., n: _Optional[int] = ..., hinted: _Optional[_Iterable[str]] = ...) -> None: ...
+    again: bool
+    def __init__(self, worker: _Optional[str] = ..., lanes: _Optional[_Iterable[str]] = ..., n: _Optional[int] = ..., hinted: _Optional[_Iterable[str]] = ..., again: _Optional[bool] = ...) -> None: ...
 
 class TaskLease(_message.Message):
     __slots__ = ("task", "fence", "job", "stage", "chunk", "lane", "spec", "failures", "losses", "task_token")

@@ -44,7 +44,8 @@ class WorkersApi:
 
     def claim_tasks(self, request: pb.ClaimTasksRequest, context: Any) -> pb.ClaimTasksResponse:
         """Leases with their tokens."""
-        found = self._leases.claim(self._name(context), request.worker, request.lanes, request.n, tuple(request.hinted))
+        name, hinted = self._name(context), tuple(request.hinted)
+        found = self._leases.claim(name, request.worker, request.lanes, request.n, hinted, again=request.again)
         return pb.ClaimTasksResponse(leases=[pack(pb.TaskLease, lease, task_token=token) for lease, token in found])
 
     def complete_tasks(self, request: pb.CompleteTasksRequest, context: Any) -> pb.CompleteTasksResponse:
