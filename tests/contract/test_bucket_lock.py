@@ -179,6 +179,16 @@ def test_who_may_have_lost_it_does_not_delete_anothers_lock(machine: Machines, b
     assert b.lock.renew()
 
 
+def test_who_slept_does_not_delete_the_lock_that_another_took_meanwhile(machine: Machines) -> None:
+    a, b = machine("a"), machine("b")
+    a.lock.acquire(0)
+    b.sees_it_expire()
+    assert b.lock.acquire(0)
+    assert a.lock.held, "its clock stood still"
+    a.lock.release()
+    assert b.lock.renew()
+
+
 def test_the_token_is_greater_than_the_last_one_of_the_database(machine: Machines) -> None:
     a = machine("a")
     assert a.lock.acquire(41)

@@ -106,10 +106,14 @@ class FilmLock:
             return self._write(max(self.token, token), self._document.acquired_at, self._etag, began)
 
     def release(self) -> None:
-        """Let others have it at once. One that may be over already is left alone: it may be another's by now."""
+        """Let others have it at once. One that may be over already is left alone: it may be another's by now.
+
+        Whether it is, its object tells: our clock does not count the time for which this machine slept.
+        """
         with self._turn:
             try:
-                if self.held:
+                there = self._bucket.get(self._key, body=False) if self.held else None
+                if there and there.labels.get(WRITER) == self.writer:
                     self._bucket.delete(self._key, POINT)
             finally:
                 self._etag, self._until = "", 0.0
