@@ -53,3 +53,25 @@ def test_who_looks_for_changes_opens_no_film_that_is_as_it_was(
     a.ledger.control(FILM.id, JobCommand.CANCEL)
     reader.clock.advance(10)
     assert reader.ledger.changed(cursor)[0] == (FILM.id,)
+
+
+def test_a_copy_that_is_fetched_while_an_older_one_is_asked_is_not_taken_for_quiet(
+    machine: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, reader = machine("a"), machine("reader")
+    a.ledger.submit(FILM, first_of(FILM))
+    _, cursor = reader.ledger.changed()
+    real = copies.CopiedLedger.changed
+
+    def changed(self: copies.CopiedLedger, cursor: str = "") -> tuple[tuple[str, ...], str]:
+        """Another thread looks just now, and sees what came."""
+        found = real(self, cursor)
+        monkeypatch.setattr(copies.CopiedLedger, "changed", real)
+        a.ledger.control(FILM.id, JobCommand.CANCEL)
+        reader.clock.advance(10)
+        reader.ledger.job(FILM.id)
+        return found
+
+    monkeypatch.setattr(copies.CopiedLedger, "changed", changed)
+    assert reader.ledger.changed(cursor) == ((), cursor)
+    assert reader.ledger.changed(cursor)[0] == (FILM.id,)

@@ -288,7 +288,7 @@ class BucketLedger:
             rows, cursors[name] = ledger.changed(cursors.get(name, ""))
             found += rows
             if not (rows or self.films.held(name)):
-                self._copies.note_quiet(name, cursors[name])
+                self._copies.note_quiet(name, ledger, cursors[name])
         return tuple(found), merged.format_cursors(cursors)
 
     @looking

@@ -89,10 +89,11 @@ class Copies:
         """Whether this version is known to have nothing after that cursor."""
         return self._quiet.get(name) == (self._etags.get(name), cursor)
 
-    def note_quiet(self, name: str, cursor: str) -> None:
-        """The copy that was asked has nothing after that cursor."""
+    def note_quiet(self, name: str, asked: SqliteLedger, cursor: str) -> None:
+        """The copy that was asked has nothing after that cursor; one that was fetched meanwhile may have."""
         with self._lock:
-            if kept := self._copies.get(name):
+            kept = self._copies.get(name)
+            if kept and kept[1] is asked:
                 self._quiet[name] = (kept[0], cursor)
 
     def set_damaged(self, name: str, error: WrongHome) -> None:
