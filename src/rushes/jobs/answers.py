@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rushes.domain.errors import NotFound
+from rushes.domain.errors import NotFound, TryAgain
 from rushes.engines.port import AsynchronousEngine
 from rushes.home import Home
 from rushes.jobs.control import announce
@@ -22,19 +22,26 @@ class AnswerEvents:
         """Deal with all messages that wait; one is acknowledged when its tasks are due.
 
         Raises:
-            StoreAway: the queue, the bucket or the ledger is away; messages come again.
+            TryAgain: the queue, the bucket or the ledger is away, or another worker has the film; messages come again.
         """
-        while messages := events.receive():
+        away: TryAgain | None = None
+        while not away and (messages := events.receive()):
             for message in messages:
-                for event in message.events:
-                    self.wake(event.bucket, event.key)
-                events.acknowledge([message])
+                try:
+                    for event in message.events:
+                        self.wake(event.bucket, event.key)
+                except TryAgain as e:
+                    away = e  # the others may be about something else
+                else:
+                    events.acknowledge([message])
+        if away:
+            raise away
 
     def wake(self, bucket: str, key: str) -> None:
         """A key was written: the task that waits for it is due; one that is not asleep yet looks seconds later.
 
         Raises:
-            StoreAway: the bucket or the ledger is away.
+            TryAgain: the bucket or the ledger is away, or another worker has the film.
         """
         for task in filter(None, (engine.task_at(bucket, key) for engine in self.engines)):
             with suppress(NotFound):  # its job was deleted
