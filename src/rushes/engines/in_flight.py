@@ -23,7 +23,7 @@ class InFlight:
         make_private(self._folder)
         file = self._file(name)
         with locked(self._folder / ".lock"):
-            if sum(other.stem != file.stem for other in self._files()) >= self.most:
+            if len({other.stem for other in self._files()} - {file.stem}) >= self.most:
                 return False
             write_whole(file, name.encode())
         return True

@@ -203,6 +203,16 @@ def test_a_question_whose_worker_died_while_it_asked_takes_its_place_for_a_minut
     assert len(service.asked) == 1
 
 
+def test_a_question_that_is_asked_again_takes_one_place(tmp_path: Path) -> None:
+    """Another machine took up its answer, and this one does not know."""
+    seats = InFlight(tmp_path, 2)
+    assert seats.enter("a")
+    seats.asked("a")
+    assert seats.enter("a")
+    assert seats.enter("b")
+    assert not seats.enter("c")
+
+
 def test_all_calls_are_asked_before_the_first_that_is_pending_ends_the_attempt() -> None:
     asked: list[int] = []
 
