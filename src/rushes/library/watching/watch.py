@@ -101,24 +101,25 @@ def watching(home: Home, place: str, *, first: bool = True) -> Iterator[None]:
             if over.is_set():  # a machine that is taken away has no time for thousands more
                 return
 
-    def look_on() -> None:
-        outage, bugs = Outage(f"{place} is not watched"), BugLog()
-        while not over.is_set():
-            try:
-                look()
-            except RushesError as e:
-                outage.began(f"{e}. {e.advice}")
-            except Exception as e:  # noqa: BLE001 - the place is watched until the end
-                bugs.add(e)
-            over.wait(PREFIX_SECONDS)
-
-    thread = threading.Thread(target=look_on, name="watch", daemon=True)
+    thread = threading.Thread(target=_repeat, args=(look, place, over), name="watch", daemon=True)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
+
+
+def _repeat(look: Callable[[], None], place: str, over: threading.Event) -> None:
+    outage, bugs = Outage(f"{place} is not watched"), BugLog()
+    while not over.is_set():
+        try:
+            look()
+        except RushesError as e:
+            outage.began(f"{e}. {e.advice}")
+        except Exception as e:  # noqa: BLE001 - the place is watched until the end
+            bugs.add(e)
+        over.wait(PREFIX_SECONDS)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """The command worker: what it works for, what it shows, how it ends."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -73,17 +73,17 @@ def worker(
     if bucket:  # a prefix may have thousands of films: the work on the first begins at once
         session.closing.enter_context(library.watching(bucket, first=until_idle))
     worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
-    name_of = str if server else lambda job: library.jobs.get(job).name  # a server's jobs are not for it to see
-    view = WorkerView(session, name_of, lambda: worker.shell.state)
-    worker.show(view.on_input)
     _begin(session, server or library.folder, worker)
     if metrics is not None:
         port = session.closing.enter_context(worker.serving_metrics(metrics_host, metrics))
         session.message("metrics", url=f"http://{host_port(metrics_host, port)}/metrics")
-    return _run(session, worker, view, until_idle=until_idle)
+    name_of = str if server else lambda job: library.jobs.get(job).name  # a server's jobs are not for it to see
+    return _run(session, worker, name_of, until_idle=until_idle)
 
 
-def _run(session: Session, worker: HomeWorker, view: WorkerView, *, until_idle: bool) -> int:
+def _run(session: Session, worker: HomeWorker, name_of: Callable[[str], str], *, until_idle: bool) -> int:
+    view = WorkerView(session, name_of, lambda: worker.shell.state)
+    worker.show(view.on_input)
     view.start()
     try:
         code = worker.run(view.on_stop)
