@@ -11,6 +11,7 @@ import grpc
 from rushes.domain.errors import RushesError
 from rushes.library.access.accounts import Accounts
 from rushes.library.access.throttle import TooManyTries
+from rushes.settings import Settings
 from rushes.surfaces.http.proxy import FORWARDED, client_of, parse_networks
 
 HEALTH = "/grpc.health.v1.Health/"
@@ -24,8 +25,7 @@ Work = Callable[[Any, grpc.ServicerContext], Any]
 class Bearer(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Lets in whoever has the token of the settings; without one whoever is on this machine, while that is open."""
 
-    def __init__(self, accounts: Accounts) -> None:
-        settings = accounts.home.settings
+    def __init__(self, accounts: Accounts, settings: Settings) -> None:
         self._accounts, self._open_until = accounts, 0.0
         self._needs_token, self._proxies = bool(settings.token), parse_networks(settings.proxy)
 

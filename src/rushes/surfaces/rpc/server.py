@@ -64,7 +64,7 @@ class RpcServer:
         at_once = CallLimit()
         self._server = grpc.server(
             ThreadPoolExecutor(at_once.threads),
-            interceptors=[Recorder(), Bearer(Accounts(library.home)), at_once],
+            interceptors=[Recorder(), Bearer(Accounts(library.home), library.settings), at_once],
             options=[*OPTIONS.items()],
             maximum_concurrent_rpcs=MOST_CALLS,
         )
