@@ -114,7 +114,8 @@ def moving(profiles: Sequence[str]) -> None:
 
 
 def _run(film: Path, home: Path, profile: str) -> Seen:
-    with Library(home / "home") as library:
+    uncaged = {"sandbox": ("off", "the kernel does not count a slot in a cage")}
+    with Library(home / "home", options=uncaged) as library:
         start = cpu()
         (job,) = library.run([film], JobRequest(profile=profile), beside=False).jobs
         spent = cpu() - start
