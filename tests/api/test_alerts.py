@@ -27,6 +27,7 @@ from rushes.domain.task import Draft, Finish, Lease, LeaseStatus, Verdict
 from rushes.estimates.rates import RateHistory
 from rushes.library.job_events import EventPublisher, WorkEvent, WorkEventType
 from rushes.library.queues import Queues
+from rushes.library.work.fleet_figures import FleetWatch
 from rushes.library.work.worker_figures import WorkerFigures
 from rushes.library.work.workers import HomeWorker
 from rushes.metrics import FAMILIES, MOST, PROCESS, Registry, text
@@ -364,6 +365,18 @@ def test_labels_are_bounded_and_escaped() -> None:
     assert len(lines) == 2 + MOST + 1
     assert sum(float(line.rpartition(" ")[2]) for line in lines[2:]) == MOST + 50
     assert r'stage="s\"0\n"' in "".join(lines)
+
+
+def test_the_fleet_is_told_while_the_files_of_conversions_cannot_be_read(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_watch: FleetWatch) -> None:
+        raise StoreAway("the bucket does not answer")
+
+    monkeypatch.setattr(FleetWatch, "conversions", away)
+    assert {"rushes_tasks_ready", "rushes_workers", "rushes_free_bytes"} <= {
+        line.split()[2] for line in server.http.get("/metrics").text.splitlines() if line.startswith("# TYPE")
+    }
 
 
 def test_an_attempt_ends_once_and_what_the_ledger_refused_was_not_done() -> None:

@@ -27,11 +27,13 @@ def server_figures(state: Any) -> list[Family]:
     name, here = "rushes_streams_active", {labels(protocol="sse"): state.hub.streams + state.hub.watches}
     streams = Family(name, *FAMILIES[name], here)
     told = [*merged([*state.access.metrics.families(), *PROCESS.families(), streams]), _up(library)]
+    watch: FleetWatch = state.fleet_watch
     with suppress(RushesError):
-        told += [*_fleet(state.fleet_watch.figures()), *_conversions(state.fleet_watch)]
-        room = library.maintenance.free_bytes()
-        if room is not None:
-            told.append(_gauge("rushes_free_bytes", "free space on the disk that holds the results", room))
+        told += _fleet(watch.figures())
+    with suppress(RushesError):  # reads results, which may be away alone
+        told += _conversions(watch)
+    with suppress(RushesError):
+        told += _room(library)
     return told
 
 
@@ -42,6 +44,12 @@ def _gauge(name: str, help: str, value: float) -> Family:
 def _up(library: Library) -> Family:
     said = {labels(part=part): int(word == "ok") for part, word in library.maintenance.health().items()}
     return Family("rushes_up", "gauge", "whether a part of the system works", said)
+
+
+def _room(library: Library) -> Iterator[Family]:
+    room = library.maintenance.free_bytes()
+    if room is not None:
+        yield _gauge("rushes_free_bytes", "free space on the disk that holds the results", room)
 
 
 def _fleet(figures: FleetFigures) -> Iterator[Family]:
