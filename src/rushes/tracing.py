@@ -7,8 +7,8 @@ The W3C context of the job stands in the specs of its tasks, so that whoever lea
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple, TypeVar
 
@@ -78,6 +78,16 @@ def inner_span(name: str, kind: str = "internal", **about: object) -> AbstractCo
     if _queue is None or (above := _now.get()) is None or not above.sampled:
         return _NOTHING
     return _Recorded(name, above, kind, about)
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Meanwhile nothing is recorded below what is being recorded: it would have no end."""
+    token = _now.set(None)
+    try:
+        yield
+    finally:
+        _now.reset(token)
 
 
 def current() -> str:

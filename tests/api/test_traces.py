@@ -21,7 +21,7 @@ from rushes.otlp.collector import collector as collector_of
 from rushes.remote.generated import events_pb2 as events
 from rushes.remote.generated import jobs_pb2 as jobs
 from rushes.surfaces.rpc.server import RpcServer
-from tests.api.kit import PROGRAM, serving
+from tests.api.kit import PROGRAM, serving, submit
 from tests.otlp_receiver import Collector, ReceivedSpan, collecting
 from tests.promql import scraped
 
@@ -145,6 +145,18 @@ def test_off_nothing_of_it_is_imported_and_no_task_carries_a_trace(home: Path, f
 )
 def test_the_usual_variables_decide(env: dict[str, str], wanted: bool) -> None:
     assert (collector_of(TRACES, env) is not None) is wanted
+
+
+def test_whoever_follows_output_for_hours_makes_no_span_of_each_look(collector: Collector, home: Path) -> None:
+    with serving(home, owner="me") as server:
+        job = submit(server.ledger, "film", 1)
+        assert server.get(f"/api/v1/jobs/{job.id}", headers=HEADERS)["id"] == job.id
+        path = f"/api/v1/jobs/{job.id}/output"
+        assert server.http.get(path, headers=HEADERS, params={"follow": False}).status_code == 200
+    tracing.stop()
+    names = [span.name for span in tree(collector)]
+    assert {"HTTP GET", "ledger.job"} <= set(names)
+    assert "ledger.events" not in names
 
 
 def test_a_trace_is_no_part_of_the_question() -> None:

@@ -18,6 +18,7 @@ from rushes.surfaces.api.jobs import After, Since
 from rushes.surfaces.http.bodies import TooManyAtOnce
 from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.event_hub import LOOK_SECONDS, EventHub
+from rushes.tracing import apart
 
 router = APIRouter(tags=["events"])
 MOST = 64  # at once, of a server: each looks for itself
@@ -58,7 +59,7 @@ async def _stream(hub: EventHub, found: EventWatch, *, follow: bool) -> AsyncIte
     try:
         yield "retry: 2000\n\n"
         while not hub.closing:
-            told = await run_sync(lambda: list(found.look()))
+            told = await run_sync(_look, found)
             quiet = 0 if told else quiet + 1
             yield "".join(map(_text, told)) or (STILL_HERE if quiet % QUIET_LOOKS == 0 else "")
             if found.over or not (follow or found.more):
@@ -68,6 +69,11 @@ async def _stream(hub: EventHub, found: EventWatch, *, follow: bool) -> AsyncIte
             await asyncio.sleep(0.0 if found.more else pause)
     finally:
         hub.watches -= 1
+
+
+def _look(found: EventWatch) -> list[WorkEvent]:
+    with apart():  # one of thousands
+        return list(found.look())
 
 
 def _text(event: WorkEvent) -> str:
