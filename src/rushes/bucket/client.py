@@ -12,7 +12,7 @@ from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import NoCredentials, StoreAway, StoreMissing, StoreRefuses
 
 BucketClient = S3Store | GCSStore | AzureStore
-_ODD_KEY = "object with invalid path"
+ODD_KEY = "object with invalid path"  # what a list says that meets a key which no client can name
 _ROLE = ("/latest/api/token", "/latest/meta-data/iam")  # the last address where credentials are looked for
 
 
@@ -74,7 +74,7 @@ def _store_error(doing: str, error: Exception) -> StoreAway:
         )
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text:
         return StoreRefuses(f"{doing}: the bucket denies access", "Check the key and its permissions.")
-    if _ODD_KEY in text:
+    if ODD_KEY in text:
         hint = 'Rename or delete it: keys with "//", "/./", "/../" or control characters cannot be listed.'
         return StoreAway(f"{doing}: {text.partition(chr(10))[0][:300]}", hint)
     hint = "Check the network and the address of the service. Workers continue when it answers."

@@ -3,17 +3,17 @@
 import hashlib
 import io
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from obstore.exceptions import PermissionDeniedError, PreconditionError
+from obstore.exceptions import BaseError, PermissionDeniedError, PreconditionError
 
 from rushes.blobs.local_cache import LocalCache
-from rushes.bucket.client import BucketClient, connect, translate_errors
+from rushes.bucket.client import ODD_KEY, BucketClient, connect, translate_errors
 from rushes.bucket.location import BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
@@ -52,15 +52,45 @@ class Bucket:
             yield from (entry for entry in found if isinstance(entry, FoundFile))
 
     def _all(self) -> Iterator[FoundFile | SkippedFile]:
-        store, named, films, key = _whole(self.location), self.location.prefix, 0, list[Any]()
+        store, named, films, key = _whole(self.location), self.location.prefix, set[str](), list[Any]()
         with suppress(PermissionDeniedError):  # by who may read what is below it and nothing else: then it is a folder
             key = _named(store, named)
-        for meta in key or _list(store, named, self.own):
-            if meta["path"] == named or _looks_like_footage(meta["path"]):
-                films += 1
+        for meta in key or self._list(store, named):
+            if isinstance(meta, SkippedFile):
+                yield meta
+            elif meta["path"] not in films and (meta["path"] == named or _looks_like_footage(meta["path"])):
+                films.add(meta["path"])
                 yield self._check(meta)
         if not films:
             yield SkippedFile(self.location.url, "no videos in it")
+
+    def _list(self, store: BucketClient, prefix: str) -> Iterator[Any]:
+        """What is below; if a key there cannot be listed, folder by folder, and what came before it once more."""
+        pages, below = iter(store.list(prefix or None, chunk_size=_PAGE)), f"{prefix}/" if prefix else ""
+        try:
+            first = next(pages, [])
+            if len(first) < _PAGE or not any(folder.startswith(below) and folder != below for folder in self.own):
+                yield from chain(first, chain.from_iterable(pages))
+                return
+        except BaseError as e:
+            if ODD_KEY not in str(e):
+                raise
+        yield from self._by_folder(store, prefix)
+
+    def _by_folder(self, store: BucketClient, prefix: str) -> Iterator[Any]:
+        try:
+            with translate_errors("listing a bucket"):
+                found = store.list_with_delimiter(prefix or None)
+        except StoreAway as e:
+            if ODD_KEY not in str(e):
+                raise
+            place = replace(self.location, prefix=prefix).url
+            yield SkippedFile(place, str(e), cause=StoreAway(f"{place}: {e}", e.advice))
+            return
+        yield from found["objects"]
+        for folder in found["common_prefixes"]:
+            if f"{folder}/" not in self.own:
+                yield from self._list(store, folder)
 
     def _check(self, meta: Any) -> FoundFile | SkippedFile:
         found = _fingerprint(self.location, meta)
@@ -158,19 +188,6 @@ def _now(store: BucketClient, bucket: BucketLocation, key: str) -> Fingerprint:
         for meta in _named(store, key):
             return _fingerprint(bucket, meta)
     raise SourceMissing(f"{bucket.url}/{key} is missing")
-
-
-def _list(store: BucketClient, prefix: str, own: Collection[str]) -> Iterator[Any]:
-    pages, below = iter(store.list(prefix or None, chunk_size=_PAGE)), f"{prefix}/" if prefix else ""
-    first = next(pages, [])
-    if len(first) < _PAGE or not any(folder.startswith(below) and folder != below for folder in own):
-        yield from chain(first, chain.from_iterable(pages))
-        return
-    found = store.list_with_delimiter(prefix or None)
-    yield from found["objects"]
-    for folder in found["common_prefixes"]:
-        if f"{folder}/" not in own:
-            yield from _list(store, folder, own)
 
 
 def _etag(meta: Any) -> str:
