@@ -24,7 +24,7 @@ from rushes.domain.keys import task_id
 from rushes.domain.task import Draft, Need, TaskState
 from rushes.index.changes import CursorMove
 from rushes.index.postgres import PostgresIndex
-from rushes.ledger.postgres import SQL, PostgresLedger
+from rushes.ledger.postgres import SQL, PostgresLedger, claims
 from rushes.postgres import store
 from rushes.postgres.store import Postgres
 from rushes.postgres.transaction import Transaction
@@ -404,10 +404,12 @@ def test_all_who_want_a_task_at_once_get_one(db: Postgres) -> None:
     assert len({task for tasks in got for task in tasks}) == 64
 
 
-@pytest.mark.parametrize("hinted", [False, True])
+@pytest.mark.parametrize(("hinted", "doubt"), [(False, 30.0), (True, 30.0), (False, 0.0)])
 def test_a_claim_whose_answer_was_lost_is_answered_by_the_next_ones(
-    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch, hinted: bool
+    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch, hinted: bool, doubt: float
 ) -> None:
+    """Also if the server is away for longer than it could be at that claim."""
+    monkeypatch.setattr(claims, "DOUBT_SECONDS", doubt)
     opened(ledger, NEW, film(NEW, 8))
     worker(ledger)
     (known,) = claim(ledger)

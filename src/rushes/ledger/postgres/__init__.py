@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,8 +115,13 @@ class PostgresLedger(SqlLedger):
         return self._write("claim", lambda tx: tx.send(name, **asked))()  # the answer came with the commit
 
     def _claim_again(self, asked: Mapping[str, Any]) -> list[Row]:
-        unconfirmed = self._unconfirmed.of(asked["worker"])
-        return self._claim("claim_again", {**asked, "unconfirmed": unconfirmed}) if unconfirmed else []
+        worker, begun = asked["worker"], time.monotonic()
+        if not (unconfirmed := self._unconfirmed.of(worker)):
+            return []
+        rows = self._claim("claim_again", {**asked, "unconfirmed": unconfirmed})
+        if not rows:
+            self._unconfirmed.looked(worker, begun)
+        return rows
 
 
 class Reader:

@@ -2,7 +2,7 @@
 
 import time
 
-_DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
+DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
 
 
 class UnconfirmedClaims:
@@ -13,10 +13,14 @@ class UnconfirmedClaims:
 
     def add(self, claim: int, worker: str) -> None:
         """That call failed, and may have been committed."""
-        self._claims[claim] = worker, time.monotonic() + _DOUBT_SECONDS
+        self._claims[claim] = worker, time.monotonic() + DOUBT_SECONDS
 
     def of(self, worker: str) -> list[int]:
         """The calls of a worker that are still in doubt."""
-        now = time.monotonic()
-        self._claims = {claim: (who, until) for claim, (who, until) in self._claims.items() if until > now}
-        return [claim for claim, (who, _) in self._claims.items() if who == worker]
+        return [claim for claim, (who, _) in list(self._claims.items()) if who == worker]
+
+    def looked(self, worker: str, begun: float) -> None:
+        """A look for them that began then found no more: those that no server can be at since are over."""
+        for claim, (who, until) in list(self._claims.items()):
+            if who == worker and until <= begun:
+                self._claims.pop(claim, None)
