@@ -50,9 +50,6 @@ def test_whoever_took_a_job_and_left_has_its_lease(queues: Queues) -> None:
 
 
 def test_a_job_whose_parameters_cannot_be_read_is_free_at_once(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(*_asked: object) -> None:
-        raise StoreAway("the bucket does not answer")
-
     job = queues.enqueue("default", "large", b"x" * (INLINE_BYTES + 1)).id
     with monkeypatch.context() as outage:
         outage.setattr(FolderBlobs, "read", away)
@@ -180,6 +177,29 @@ def test_a_job_whose_parameters_are_missing_fails_and_the_next_one_is_taken(queu
     assert [taken.job for taken in queues.dequeue("default", 1, LEASE)] == [good.id]
     assert queues.job(broken.id).state is JobState.FAILED
     assert not [worker for worker in queues.home.ledger.workers() if not worker.held]
+
+
+def away(*_asked: object) -> None:
+    raise StoreAway("the bucket does not answer")
+
+
+def test_a_job_that_was_half_forgotten_leaves_nothing_to_one_of_the_same_name(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = queues.enqueue("default", "one", LARGE).id
+    (taken,) = queues.dequeue("default", 1, LEASE)
+    queues.complete(taken.token, job, b"old")
+    with monkeypatch.context() as outage:
+        outage.setattr(FolderBlobs, "delete", away)
+        with pytest.raises(StoreAway):
+            _forget(queues.home, queues.job(job))
+    for ended in queues.page("default").rows:  # as the next round finds them
+        _forget(queues.home, ended)
+    assert queues.enqueue("default", "one", LARGE + b"new").id == job
+    (taken,) = queues.dequeue("default", 1, LEASE)
+    assert taken.params.data == LARGE + b"new"
+    queues.complete(taken.token, job, b"made")
+    assert queues.result(job).data == b"made"
 
 
 def test_documents_are_kept_by_a_backup_and_go_with_their_job(library: Library, tmp_path: Path) -> None:

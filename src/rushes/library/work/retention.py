@@ -55,9 +55,9 @@ def tidy(home: Home) -> None:
 
 
 def _forget(home: Home, job: Job) -> None:
-    forget_job(home.ledger, job)
-    if job.recipe == RECIPE:
+    if job.recipe == RECIPE:  # first: a job of the same name would find them
         QueueDocuments(home).forget(job.id)
+    forget_job(home.ledger, job)
     if video := json.loads(job.facts or "{}").get("video"):
         home.follower.forget(home.owner, video, job.id)
 
