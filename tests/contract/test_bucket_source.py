@@ -241,12 +241,14 @@ def test_addresses_of_films_are_told_one_in_each_line() -> None:
 
 
 ODD_MESSAGES: list[str | bytes] = ["", "hello", "[]", "{}", "null", "[" * 100_000, b"\xff\xfe", '{"Message": 3}',
-    "s3://", "s3://b", "s3:///k", "s3://b/k\nk",
+    "s3://", "s3://b", "s3:///k", "s3://b/k\nk", "s3://b/\ud800",
     '{"Records": 3}', '{"Records": [{}]}', '{"event_type": "create", "message": 3}',
     '{"event_type": "create", "message": {"new_entry": 1}}']  # fmt: skip
 
 
-@pytest.mark.parametrize("message", [*ODD_MESSAGES, *(_event(_record(3, bucket=b)) for b in ("b", 3))])
+@pytest.mark.parametrize(
+    "message", [*ODD_MESSAGES, *(_event(_record(k, bucket=b)) for k, b in ((3, "b"), (3, 3), ("\ud800", "b")))]
+)
 def test_what_is_no_event_is_refused(message: str | bytes) -> None:
     with pytest.raises(Refused):
         parse_events(message)

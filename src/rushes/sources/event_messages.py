@@ -23,6 +23,7 @@ def parse_events(message: str | bytes) -> tuple[StorageEvent, ...]:
     try:
         text = message if isinstance(message, str) else message.decode()
         events = tuple(dict.fromkeys(_addressed(text) if text.startswith(BUCKETS) else _told(text)))
+        "".join(f"{event.bucket}{event.key}" for event in events).encode()  # half of a character is no name
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Refused(f"not a storage event: {message[:80]!r}") from e
     if len(events) > MOST:
