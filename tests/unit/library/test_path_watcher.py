@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import Refused
+from rushes.home import Home
 from rushes.jobs.intake import JobRequest
 from rushes.library.watching import path_watcher
 from rushes.library.watching.path_watcher import PathWatcher
 from rushes.library.watching.paths import PATH, Paths
+from rushes.library.watching.watched_places import WATCHED, announce_places, watched_places
 from rushes.wiring import open_home
 from tests.unit.media_files import plain
 
@@ -65,3 +67,16 @@ def test_the_places_are_looked_at_after_an_error_that_nobody_expected(
         assert again.wait(20)
     finally:
         watcher.stop()
+
+
+def test_a_place_that_is_announced_again_is_not_forgotten_for_having_been_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = open_home(tmp_path / "home")
+    announce_places(home, ["s3://bucket/films"], JobRequest(), -1.0)
+    late = [*home.all_records(WATCHED)]
+    announce_places(home, ["s3://bucket/films"], JobRequest(), 600.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Home, "all_records", lambda _home, kind: late if kind == WATCHED else [])
+        assert list(watched_places(home)) == []
+    assert [place for place, _ in watched_places(home)] == ["s3://bucket/films"]

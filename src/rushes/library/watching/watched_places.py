@@ -5,6 +5,7 @@ They are the remembered places, and those that a `rushes watch` is at: it says s
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 
 from rushes.domain.keys import JSON, short
@@ -12,6 +13,7 @@ from rushes.domain.video import BUCKETS
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest
 from rushes.library.watching.paths import PATH
+from rushes.records.port import Conflict
 
 WATCHED = "watched"  # the kind of record
 _TUPLES = ("only", "skip")
@@ -34,7 +36,8 @@ def watched_places(home: Home) -> Iterator[tuple[str, JobRequest]]:
             doc = record.doc["wanted"]
             yield str(record.doc["place"]), JobRequest(**{**doc, **{name: tuple(doc[name]) for name in _TUPLES}})
         else:
-            home.records.delete(WATCHED, home.owner, record.id)
+            with suppress(Conflict):  # it has just been announced again
+                home.records.delete(WATCHED, home.owner, record.id, record.version)
 
 
 def remembered_request(doc: Mapping[str, JSON]) -> JobRequest:
