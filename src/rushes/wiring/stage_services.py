@@ -30,9 +30,8 @@ class StageServices:
         kind, urls = inference_of(self._settings, stage)
         if kind != HTTP:
             return None
-        if urls not in self._services:
-            self._services[urls] = services_of(self._settings, urls)
-        return self._services[urls].session()
+        found = self._services.get(urls) or self._services.setdefault(urls, services_of(self._settings, urls))
+        return found.session()  # one for all slots, also of two that ask at once
 
     def endpoint(self, stage: str) -> AsynchronousEngine | None:
         """The asynchronous endpoint of a stage; None if its models do not run in one.
@@ -43,9 +42,9 @@ class StageServices:
         kind, names = inference_of(self._settings, stage)
         if kind != SAGEMAKER:
             return None
-        if names not in self._endpoints:
-            self._endpoints[names] = _endpoint_of(self._settings, names[0], self._folder)
-        return self._endpoints[names]
+        if found := self._endpoints.get(names):
+            return found
+        return self._endpoints.setdefault(names, _endpoint_of(self._settings, names[0], self._folder))
 
     def endpoints(self) -> list[AsynchronousEngine]:
         """All of them."""
