@@ -124,6 +124,36 @@ def test_dead_letters_and_lost_workers_are_told_while_the_job_still_runs(home: P
     assert second.task
 
 
+def test_a_dead_letter_is_told_once_and_again_when_it_gave_up_again(home: Path) -> None:
+    with Library(home) as library:
+        hook, ledger = webhook.Webhook(library.home, _describe), library.home.ledger
+        hook._look()
+        job = submit(ledger, "film", tasks=3)
+        for delay, letters in ((None, 1), (0.0, 1), (0.0, 1)):
+            (lease,) = ledger.claim(WORKER, ["cpu"], 1)
+            ledger.fail(WORKER, lease.task, lease.fence, BAD, delay)
+            hook._look()
+            assert len(library.home.records.list(webhook.DELIVERY, "me")[0]) == letters
+        ledger.revive(job.id)
+        for task in ledger.claim(WORKER, ["cpu"], 3)[:1]:
+            ledger.fail(WORKER, task.task, task.fence, BAD, None)
+        hook._look()
+        told = [record.doc["event"] for record in library.home.records.list(webhook.DELIVERY, "me")[0]]
+        assert told == ["job.dead_letter"] * 2
+
+
+def test_a_job_that_was_forgotten_and_is_done_again_is_told_again(home: Path) -> None:
+    with Library(home) as library:
+        hook, ledger = webhook.Webhook(library.home, _describe), library.home.ledger
+        hook._look()
+        for n in (1, 2):
+            job = submit(ledger, "film")
+            for _ in range(2):
+                hook._look()
+            assert len(library.home.records.list(webhook.DELIVERY, "me")[0]) == n
+            ledger.control(job.id, JobCommand.FORGET)
+
+
 def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Library(home) as library:
         send = Mock(return_value="200")

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from rushes.domain.errors import RushesError
+from rushes.domain.event import EventType
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
 from rushes.domain.redaction import redact
 from rushes.home import Home
+from rushes.library.job_events import millis
 from rushes.records.port import Conflict, Record
 from rushes.telemetry import log
 
@@ -89,13 +91,20 @@ class Webhook:
         """Its end; before that, each step that gives up and each worker that was lost with a part of it."""
         if job.owner != self._owner:
             return
-        counts = job.counts
+        counts, name = job.counts, f"{job.id}.{millis(job.created_at)}"  # a job that was forgotten may come again
         if job.state in TOLD:
-            self._add(f"job.{job.state.value}", job, f"{job.id}.{job.last_event}")
+            self._add(f"job.{job.state.value}", job, f"{name}.{job.last_event}")
         elif counts.dead:
-            self._add("job.dead_letter", job, f"{job.id}.dead.{counts.dead}.{counts.failures}")
+            self._add("job.dead_letter", job, f"{name}.dead.{self._last_dead(job.id)}")
         if counts.losses:
-            self._add("job.worker_lost", job, f"{job.id}.lost.{counts.losses}")
+            self._add("job.worker_lost", job, f"{name}.lost.{counts.losses}")
+
+    def _last_dead(self, job: str) -> int:
+        """The number of the last event of a step that gave up."""
+        last = 0
+        while found := self._home.ledger.events(job, last, {EventType.DEAD}):
+            last = found[-1].number
+        return last
 
     def _add(self, event: str, job: Job, id: str) -> None:
         doc = {"event": event, "job": dict(self._describe(job)), **UNTRIED}
