@@ -5,6 +5,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bucket_machines import FILM, OTHER, LosesAnswers, Machine, Machines, begin, forgets, fresh
@@ -18,8 +19,8 @@ from rushes.domain.errors import StoreAway, TryAgain, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.result import Result
-from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Finish, TaskState, Verdict
-from rushes.ledger.bucket.film import OPEN, TOKEN, database_key, lock_key
+from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Finish, Lease, TaskState, Verdict
+from rushes.ledger.bucket.film import OPEN, TOKEN, Film, database_key, lock_key
 from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
 
@@ -394,6 +395,28 @@ def test_a_job_that_could_not_be_stored_is_not_acknowledged_when_it_is_asked_aga
     film = deaf.ledger.films.held(FILM.name)
     assert film
     assert not film.changed
+
+
+@pytest.mark.parametrize("hinted", [False, True])
+def test_what_is_leased_of_one_film_reaches_the_worker_though_another_fails(
+    machine: Machines, monkeypatch: pytest.MonkeyPatch, hinted: bool
+) -> None:
+    """Else a worker that lives holds tasks that it does not know."""
+    a, claimed, real = machine("a"), list[str](), Film.claim
+    ready = (*begin(a), *begin(a, OTHER))
+    claimed.clear()
+    tasks = ready if hinted else ()
+
+    def claim(film: Film, *args: Any) -> list[Lease]:
+        claimed.append(film.name)
+        if len(claimed) == 2:
+            raise StoreAway("the disk is full")
+        return real(film, *args)
+
+    monkeypatch.setattr(Film, "claim", claim)
+    leases = [*a.ledger.claim("a", ["cpu"], 9, tasks), *a.ledger.claim("a", ["cpu"], 9, tasks)]
+    assert len(claimed) == 4
+    assert len(leases) == len({lease.task for lease in leases}) == 6
 
 
 def test_work_goes_on_while_the_bucket_is_away_for_longer_than_a_lease(deaf: Machine) -> None:

@@ -25,7 +25,7 @@ from rushes.ledger.bucket.directory import Directory, job_of
 from rushes.ledger.bucket.film import Film, IsGone
 from rushes.ledger.bucket.films import STORE_SECONDS, Films
 from rushes.ledger.bucket.mailbox import FilmRequest
-from rushes.ledger.bucket.verbs import guarded, looking
+from rushes.ledger.bucket.verbs import answering, guarded, looking
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, wall_millis
 from rushes.ledger.counts import add_up
 from rushes.ledger.port import Arrival, Completed, Debt, Page, Renewed, StageCount, Submitted, SweepResult
@@ -125,10 +125,11 @@ class BucketLedger:
         if hinted:
             return self._claim_hinted(worker, lanes, n, hinted)
         leases: list[Lease] = []
-        for film in self.films:
-            leases += film.claim(worker, lanes, n - len(leases)) if len(leases) < n else ()
-        if not leases and (film_taken := self._next_film()):
-            leases += film_taken.claim(worker, lanes, n)
+        with answering(leases):
+            for film in self.films:
+                leases += film.claim(worker, lanes, n - len(leases)) if len(leases) < n else ()
+            if not leases and (film_taken := self._next_film()):
+                leases += film_taken.claim(worker, lanes, n)
         return tuple(leases)
 
     @guarded
@@ -309,11 +310,12 @@ class BucketLedger:
 
     def _claim_hinted(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
         leases: list[Lease] = []
-        for name in dict.fromkeys(self._directory.name(job_of(task)) for task in hinted):
-            film = self._try(name) if name else None
-            if film and len(leases) < n:
-                mine = [task for task in hinted if self._directory.name(job_of(task)) == name]
-                leases += film.claim(worker, lanes, n - len(leases), mine)
+        with answering(leases):
+            for name in dict.fromkeys(self._directory.name(job_of(task)) for task in hinted):
+                film = self._try(name) if name else None
+                if film and len(leases) < n:
+                    mine = [task for task in hinted if self._directory.name(job_of(task)) == name]
+                    leases += film.claim(worker, lanes, n - len(leases), mine)
         return tuple(leases)
 
     def _look(self) -> None:

@@ -1,12 +1,14 @@
-"""How verbs of the ledger wait for films: one that writes keeps them, one that reads tries again."""
+"""How verbs of the ledger deal with films: one that writes keeps them, one that reads tries again, a claim goes on."""
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from rushes.domain.task import Lease
 from rushes.ledger.bucket.films import Films
 from rushes.sqlite.file import ClosedFile
+from rushes.telemetry import log
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -42,3 +44,14 @@ def looking(verb: Callable[P, T]) -> Callable[P, T]:
         return verb(*args, **named)
 
     return reading
+
+
+@contextlib.contextmanager
+def answering(leases: Sequence[Lease]) -> Iterator[None]:
+    """What was leased before an error is answered, because nothing else frees it; the error comes again."""
+    try:
+        yield
+    except Exception as e:
+        if not leases:
+            raise
+        log.warning("another film cannot be worked on now: %s", e)
