@@ -15,6 +15,7 @@ from rushes.domain.job import Job, JobCommand
 from rushes.domain.task import Failure
 from rushes.ledger.sql import queries
 from rushes.library import Library, webhook
+from rushes.library.work.retention import tidy
 from tests.api.kit import WORKER, serving, submit, wait_for, work
 
 SECRET = "hook-secret"
@@ -152,6 +153,24 @@ def test_a_job_that_was_forgotten_and_is_done_again_is_told_again(home: Path) ->
                 hook._look()
             assert len(library.home.records.list(webhook.DELIVERY, "me")[0]) == n
             ledger.control(job.id, JobCommand.FORGET)
+
+
+def test_what_was_told_of_forgotten_jobs_is_forgotten(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook.Webhook, "_send", Mock(return_value="200"))
+    monkeypatch.setattr(webhook, "PAGE", 2)
+    with Library(home) as library:
+        hook, ledger = webhook.Webhook(library.home, _describe), library.home.ledger
+        hook._look()
+        jobs = [submit(ledger, name) for name in ("a", "b", "c", "d")]
+        hook._look()
+        hook._deliver()
+        jobs.append(submit(ledger, "untold"))
+        hook._look()
+        for job in (jobs[0], jobs[1], jobs[3], jobs[4]):
+            ledger.control(job.id, JobCommand.FORGET)
+        tidy(library.home)
+        left = [record.doc["job"]["id"] for record in library.home.records.list(webhook.DELIVERY, "me")[0]]
+        assert left == [jobs[2].id, jobs[4].id]
 
 
 def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

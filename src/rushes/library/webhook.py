@@ -25,6 +25,7 @@ BACKOFF = (5.0, 30.0, 120.0, 600.0, 3600.0, 14400.0)  # seconds before each furt
 UNTRIED = {"tries": 0, "due": 0.0, "done": False}
 ANSWER_SECONDS = 10.0
 LOOK_SECONDS = 1.0
+PAGE = 500
 SCAN_SECONDS = 600.0  # between looks at all deliveries, for what a process that is gone has left
 
 
@@ -165,6 +166,18 @@ class Webhook:
                 connection.close()
         except (OSError, ValueError, http.client.HTTPException) as e:
             return redact(f"{type(e).__name__}: {e}")
+
+
+def forget_deliveries(home: Home) -> None:
+    """Forget what was told of jobs that are forgotten."""
+    cursor, more = "", True
+    while more:
+        page, cursor = home.records.list(DELIVERY, home.owner, cursor, PAGE)
+        jobs = {record.id: record.id.partition(".")[0] for record in page if record.doc["done"]}
+        left = {job.id for job in home.ledger.jobs(home.owner, ids=set(jobs.values())).rows} if jobs else set()
+        for id in (id for id, job in jobs.items() if job not in left):
+            home.records.delete(DELIVERY, home.owner, id)
+        more = bool(cursor)
 
 
 def signature(secret: str, at: int, body: bytes) -> str:

@@ -20,6 +20,7 @@ from rushes.jobs.maintenance.work_file import WorkFile
 from rushes.library.idempotency import forget_requests
 from rushes.library.queue_documents import QueueDocuments
 from rushes.library.queues import RECIPE
+from rushes.library.webhook import forget_deliveries
 from rushes.records.port import Conflict, Record
 from rushes.telemetry import log
 from rushes.uploads.expiry import expire, finish_all
@@ -49,6 +50,7 @@ def tidy(home: Home) -> None:
     finish_all(uploads)
     expire(uploads)
     forget_requests(home)
+    forget_deliveries(home)
     home.follower.check(home.owner)
     remove_unfinished(home.blobs)
     clear(home.scratch)
