@@ -322,6 +322,9 @@ def test_numbers_and_texts_of_a_worker_are_bounded(site: Site, ledger: RemoteLed
     ledger.renew(ME, {first.task: 1, second.task: 1}, {first.task: float("nan"), second.task: float("inf")})
     rows = site.library.home.ledger.tasks(ids=[first.task, second.task]).rows
     assert [row.progress for row in rows] == [0.0, 1.0]
+    for number in (-1, 2**63 - 1):
+        with pytest.raises(Refused):
+            ledger.log(first.task, 1, number, ["a line"])
     told = Failure("K" * 1000, "m" * 10_000, "h" * 10_000, "", ("x" * 10_000,) * 200)
     assert ledger.fail(ME.id, first.task, 1, told, float("inf")) is Verdict.OK
     ledger.give_back(ME.id, [(second.task, 1)], "later", float("inf"))

@@ -32,6 +32,7 @@ WAITS = 16  # workers that wait here at once: each takes a thread
 LONGEST_WAIT = 20.0
 _LOST = Completed((Verdict.LOST,))
 LINES, LINE = 1000, 4000  # of a log, at once; characters
+LAST_LINE = 2**53
 FAILURE_LINES, KIND = 100, 60
 LONGEST_DELAY, LONGEST_TASK = 86_400.0, 1e7  # seconds
 
@@ -114,8 +115,10 @@ class RemoteLeases:
                 announce(self.home, [read.task])
 
     def log(self, token: str, first: int, lines: Sequence[str]) -> None:
-        """Keep what an attempt has printed."""
+        """Keep what an attempt has printed. Raises Refused: the number is out of range."""
         read = self.read(token)
+        if not 0 <= first < LAST_LINE:
+            raise Refused("lines are numbered from 0 on")
         self.home.ledger.log(read.task, read.fence, first, [line[:LINE] for line in lines[:LINES]])
 
     def sweep(self) -> SweepResult:
