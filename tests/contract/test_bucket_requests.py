@@ -53,6 +53,17 @@ def test_what_is_asked_is_done_in_the_order_of_asking(machine: Machines) -> None
     assert told == [EventType.PAUSED, EventType.RESUMED] * 2
 
 
+def test_clocks_of_those_who_ask_change_nothing_in_the_order(machine: Machines) -> None:
+    a, b, c = machine("a"), machine("b"), machine("c")
+    begin(a)
+    b.clock.millis += 3_600_000
+    asks(b, JobCommand.PAUSE, JobCommand.RESUME, JobCommand.PAUSE)
+    asks(c, JobCommand.RESUME)
+    renews(a)
+    told = [event.type for event in a.ledger.events(FILM.id, types={EventType.PAUSED, EventType.RESUMED})]
+    assert told == [EventType.PAUSED, EventType.RESUMED] * 2
+
+
 def test_the_next_holder_does_what_a_dead_one_was_asked(machine: Machines) -> None:
     a, b = machine("a"), machine("b")
     begin(a)

@@ -51,14 +51,15 @@ class Mailbox:
         self._applied: set[str] = set()  # in this process; whoever takes the film next begins with what is left
 
     def put(self, request: FilmRequest, wall: int) -> None:
-        """Ask for it."""
-        key = f"{self._folder}{_FOLDER}{iso(wall)}-{secrets.token_hex(4)}.json"
+        """Ask for it, after all that is asked already, whatever the clocks of other machines say."""
+        now = f"{self._folder}{_FOLDER}{iso(wall)}"
+        last = max(self._keys(), default="")
+        key = f"{max(now, last)}-{secrets.token_hex(4)}.json"
         self._bucket.swap(key, json.dumps(asdict(request)).encode(), "", {}, POINT)
 
     def apply(self, ledger: Ledger) -> list[str]:
         """Do what is asked and was not done yet; answers the keys, to be deleted when the ledger is stored."""
-        there = self._bucket.list(f"{self._folder}{_FOLDER}")
-        keys = sorted(key for key in there if _asked(key) == self._folder)
+        keys = sorted(self._keys())
         for key in keys:
             if key not in self._applied and (request := self._read(key)):
                 try:
@@ -72,6 +73,10 @@ class Mailbox:
         """They are done, and stored."""
         for key in keys:
             self._bucket.delete(key, POINT)
+
+    def _keys(self) -> list[str]:
+        there = self._bucket.list(f"{self._folder}{_FOLDER}")
+        return [key for key in there if _asked(key) == self._folder]
 
     def _read(self, key: str) -> FilmRequest | None:
         stored = self._bucket.get(key)
