@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bucket_machines import FILM, OTHER, LosesAnswers, Machine, Machines, begin
@@ -149,6 +150,8 @@ def test_what_is_no_request_is_passed_over(machine: Machines, film_bucket: Condi
     begin(a)
     for n, data in enumerate([b"", b"[]", b'{"target": "x", "command": "explode", "value": 0}', b"\xff" * 9]):
         film_bucket.swap(f"checkpoints/film.mp4/requests/at-{n:08x}.json", data, "", {}, "request")
+    damaged: Any = {"sha256": "of other bytes"}
+    film_bucket._store.put("checkpoints/film.mp4/requests/at-0000000a.json", b"{}", attributes=damaged)
     renews(a)
     assert asked(film_bucket) == []
     assert a.ledger.job(FILM.id).state is JobState.RUNNING

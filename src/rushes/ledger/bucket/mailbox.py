@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from rushes.bucket.conditional import ConditionalBucket
-from rushes.domain.errors import Refused
+from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.job import JobCommand
 from rushes.ledger.clock import iso
 from rushes.ledger.port import Ledger
@@ -79,10 +79,10 @@ class Mailbox:
         return [key for key in there if _asked(key) == self._folder]
 
     def _read(self, key: str) -> FilmRequest | None:
-        stored = self._bucket.get(key)
         try:
+            stored = self._bucket.get(key)
             return parse_request(stored.data) if stored else None
-        except (ValueError, KeyError, TypeError) as e:
+        except (ValueError, KeyError, TypeError, WrongHome) as e:
             log.warning("%s is not a request: %s", key, e)
             return None
 
