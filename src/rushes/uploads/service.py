@@ -16,7 +16,7 @@ from typing import Any
 
 from rushes.blobs.documents import address
 from rushes.blobs.port import Multipart
-from rushes.domain.errors import NotFound, Refused, RushesError
+from rushes.domain.errors import NotFound, Refused, RushesError, TryAgain
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.stereo_keys import CHECKED, upload_key
@@ -262,6 +262,8 @@ class Uploads:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
         if upload.put:
             etag, size = self._version(upload)
+            if not etag:
+                raise TryAgain(f"{upload.name} was there and is gone", "Send it again.")
             why = why_not_taken(size, upload, self.home.settings)
         elif direct := self.direct(upload):
             etag, why = direct.complete(upload.sha256)
@@ -364,10 +366,8 @@ class Uploads:
         return staging.lock() if staging.part.exists() else nullcontext()
 
     def _there(self, upload: Upload) -> int:
-        if upload.state == "refused":
-            return 0
-        if upload.state == "arrived":
-            return upload.size
+        if upload.state != "open":
+            return upload.size if upload.state == "arrived" else 0
         if upload.put:
             return self._version(upload)[1]
         if direct := self.direct(upload):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from rushes.bucket.client import connect
 from rushes.bucket.location import BucketLocation
-from rushes.domain.errors import Refused, StoreMissing
+from rushes.domain.errors import Refused, StoreMissing, TryAgain
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult
 from rushes.library import JobRequest, Library
@@ -23,6 +23,7 @@ from rushes.library.watching.paths import PATH
 from rushes.sources.port import FoundFile, StorageEvent
 from rushes.surfaces.cli.main import main
 from rushes.uploads.service import Uploads
+from rushes.uploads.staging import Upload
 from tests.servers_aws import make_bucket
 
 PROBE = JobRequest(only=("probe",))
@@ -177,3 +178,26 @@ def test_an_event_of_a_place_that_asks_for_the_impossible_reaches_the_others(
         keys = ("films//odd.mp4", "films/\n.mp4", "films/a.mp4")
         EventListener(library.home).deal(StorageEvent("told", key) for key in keys)
         assert [job.name for job in library.jobs.page().rows] == ["a.mp4"]
+
+
+def test_an_upload_that_is_deleted_while_it_is_looked_at_is_awaited_again(
+    home: Path, ministack_s3: BucketLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (home / "rushes.toml").open("a") as file:
+        file.write(f'blobs = "{ministack_s3.url}/deleted"\n')
+    looks, real = list[str](), Uploads._version
+
+    def version(uploads: Uploads, upload: Upload) -> tuple[str, int]:
+        looks.append(upload.id)
+        if len(looks) == 3:
+            uploads.home.blobs.delete(upload.key)
+        return real(uploads, upload)
+
+    with Library(home) as library:
+        upload = library.uploads.begin("a.mp4", 4, PROBE, direct=True, whole=True)
+        assert upload.put
+        connect(ministack_s3.below("deleted")).put(upload.key, b"film")
+        monkeypatch.setattr(Uploads, "_version", version)
+        with pytest.raises(TryAgain):
+            library.uploads.finish(upload)
+        assert library.uploads.get(upload.id).state == "open"
