@@ -84,6 +84,10 @@ class JobWatcher:
 
     def __init__(self, ledger: Ledger, job: str, estimator: Estimator) -> None:
         self._ledger, self._id, self._estimator = ledger, job, estimator
+        self._begin("")
+
+    def _begin(self, created_at: str) -> None:
+        self._created_at = created_at
         self._stages: dict[str, _Stage] = {}
         self._work: dict[str, PlannedWork] = {}
         self._busy: list[Range] = []  # when an attempt ran, by the clock of the ledger
@@ -97,6 +101,8 @@ class JobWatcher:
     def look(self) -> JobProgress:
         """The job now."""
         job = self._ledger.job(self._id)
+        if job.created_at != self._created_at:  # also one that was deleted, and asked for again
+            self._begin(job.created_at)
         if job.facts and not self._planned:
             self._read_plan(job)
         self._read_events()

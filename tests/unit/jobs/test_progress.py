@@ -117,6 +117,26 @@ def test_what_is_made_again_is_not_done() -> None:
     assert [(s.done, s.total) for s in JobWatcher(ledger, job, UNKNOWN).look().stages] == [(0, 1)]
 
 
+def test_a_job_that_was_deleted_and_asked_for_again_is_seen_from_its_beginning() -> None:
+    now = wall_millis()
+    ledger, (job,) = home(1, lambda: now)
+
+    def work() -> None:
+        (lease,) = ledger.claim(ME.id, ["cpu"], 1)
+        ledger.draft(job, lease.task, lease.fence, [], FACTS)
+        ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
+
+    work()
+    watch = JobWatcher(ledger, job, UNKNOWN)
+    assert [(s.done, s.total) for s in watch.look().stages] == [(1, 1)]
+    ledger.control(job, JobCommand.FORGET)
+    now += 1
+    ledger.submit(NewJob(job, "me", job, job, "recipe", "{}"), Draft(f"{job}.probe", job, "probe", None, SPEC))
+    assert watch.look().stages == ()
+    work()
+    assert [(s.done, s.total) for s in watch.look().stages] == [(1, 1)]
+
+
 def test_a_job_whose_old_events_are_gone_is_seen_with_all_that_is_done() -> None:
     ledger, (job,) = home(1)
     (lease,) = ledger.claim(ME.id, ["cpu"], 1)
