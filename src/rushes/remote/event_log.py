@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Self
 import grpc
 from google.protobuf.message import DecodeError
 
-from rushes.domain.errors import NoRoom, RushesError, StoreAway, TryAgain
+from rushes.domain.errors import NoRoom, Refused, RushesError, StoreAway, TryAgain
 from rushes.files import write_whole
 from rushes.remote.client import error_of
 from rushes.remote.generated import events_pb2 as pb
@@ -162,6 +162,9 @@ class EventLog:
                 with self._news:
                     self._news.wait_for(lambda: self._over, pause)
                 pause = min(PAUSES[1], 2 * pause)
+            except ValueError as e:  # its channel was closed
+                self._refuse(Refused(str(e), "Close the event log before its channel."))
+                return
             else:
                 self._take(events)
                 pause = PAUSES[0]

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from rushes.domain.errors import ForgedToken, LeaseLost, NoRoom, StoreAway
+from rushes.domain.errors import ForgedToken, LeaseLost, NoRoom, Refused, StoreAway
 from rushes.files import write_whole
 from rushes.library import Library
 from rushes.library.job_events import EventPublisher, WorkEvent, watch
@@ -192,6 +192,16 @@ def test_nothing_waits_for_a_log_that_was_closed(site: Site) -> None:
     log.close()
     with pytest.raises(StoreAway):
         log.end(seconds=3600)
+
+
+def test_whoever_closed_the_channel_is_told_with_the_next_critical_event(site: Site) -> None:
+    log = site.log()
+    log.start()
+    site.channels.pop().close()
+    log.output(b"unsent")
+    with pytest.raises(Refused, match="closed channel"):
+        log.end()
+    assert not log.close(0.0), "its file stays"
 
 
 def test_a_full_disk_stops_no_worker(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
