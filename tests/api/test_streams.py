@@ -16,6 +16,7 @@ import pytest
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish
+from rushes.library.job_events import watch
 from rushes.library.jobs import Jobs
 from rushes.surfaces.api import events, output
 from rushes.surfaces.http import event_hub
@@ -282,6 +283,23 @@ def test_output_of_attempts_is_followed_and_gone_on_with(server: Serving) -> Non
     assert f"id: {last + 1}" in rest
     assert "event: process_end" in rest
     assert _told(server.http.get(path, headers={"Last-Event-ID": str(last + 1)}).text) == []
+    wait_for(lambda: server.app.state.hub.watches == 0, "it was left behind")
+
+
+def test_too_many_who_follow_output_at_once_are_refused_too(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/api/v1/jobs/{submit(server.ledger, 'film').id}/output?follow=false"
+    assert server.http.get(path.replace("film", "none")).status_code == 404
+    monkeypatch.setattr(output, "MOST", 2)
+    together = threading.Barrier(2)
+
+    def slowly(*asked: Any) -> Any:
+        together.wait(DEADLINE)
+        return watch(*asked)
+
+    monkeypatch.setattr(output, "watch_job", slowly)
+    with ThreadPoolExecutor(4) as callers:
+        answers = [callers.submit(httpx.get, server.url + path, timeout=DEADLINE, verify=PLAIN) for _ in range(4)]
+        assert sorted(answer.result().status_code for answer in answers) == [200, 200, 429, 429]
     wait_for(lambda: server.app.state.hub.watches == 0, "it was left behind")
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from rushes.library.created_range import parse_time
 from rushes.library.job_events import EventFilter, EventWatch, WorkEvent, WorkEventType, millis, next_pause, read_place
@@ -49,26 +50,41 @@ async def follow_output(
     attempt, sequence = read_place(last_event_id) if last_event_id else (from_attempt, from_sequence)
     at = parse_time(since)
     wanted = EventFilter(millis(at) if at else 0, types or ())
-    found = await run_sync(watch_job, library.home, job_id, sequence, wanted, attempt)
-    return StreamingResponse(_stream(hub, found, follow=follow), 200, HEADERS, "text/event-stream")
+    hub.watches += 1
+    try:
+        found = await run_sync(watch_job, library.home, job_id, sequence, wanted, attempt)
+    except BaseException:
+        hub.watches -= 1
+        raise
+    return _Watching(hub, _stream(hub, found, follow=follow))
+
+
+class _Watching(StreamingResponse):
+    """Counted until it is over, also if nobody is there to read it."""
+
+    def __init__(self, hub: EventHub, text: AsyncIterator[str]) -> None:
+        super().__init__(text, 200, HEADERS, "text/event-stream")
+        self._hub = hub
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._hub.watches -= 1
 
 
 async def _stream(hub: EventHub, found: EventWatch, *, follow: bool) -> AsyncIterator[str]:
     pause, quiet = LOOK_SECONDS, 0
-    hub.watches += 1
-    try:
-        yield "retry: 2000\n\n"
-        while not hub.closing:
-            told = await run_sync(_look, found)
-            quiet = 0 if told else quiet + 1
-            yield "".join(map(_text, told)) or (STILL_HERE if quiet % QUIET_LOOKS == 0 else "")
-            if found.over or not (follow or found.more):
-                yield "event: end\ndata: {}\n\n"
-                return
-            pause = next_pause(pause, news=bool(told))
-            await asyncio.sleep(0.0 if found.more else pause)
-    finally:
-        hub.watches -= 1
+    yield "retry: 2000\n\n"
+    while not hub.closing:
+        told = await run_sync(_look, found)
+        quiet = 0 if told else quiet + 1
+        yield "".join(map(_text, told)) or (STILL_HERE if quiet % QUIET_LOOKS == 0 else "")
+        if found.over or not (follow or found.more):
+            yield "event: end\ndata: {}\n\n"
+            return
+        pause = next_pause(pause, news=bool(told))
+        await asyncio.sleep(0.0 if found.more else pause)
 
 
 def _look(found: EventWatch) -> list[WorkEvent]:
