@@ -1,6 +1,7 @@
 """What only PostgreSQL can do wrong: schemas, sessions, locks, snapshots, limits."""
 
 import contextlib
+import gc
 import itertools
 import os
 import signal
@@ -60,6 +61,16 @@ def new_database(db: Postgres) -> Iterator[str]:
 def connected(db: Postgres) -> Iterator[psycopg.Connection]:
     with psycopg.connect(db.url, autocommit=True) as connection:
         yield connection
+
+
+def test_what_a_late_thread_opens_after_the_end_is_closed_with_the_store(new_database: str) -> None:
+    db = Postgres(new_database)
+    db.close()
+    assert db.ask("SELECT 1", {}) == [(1,)]
+    (connection,) = db._open
+    del db
+    gc.collect()
+    assert connection.closed
 
 
 # Schemas

@@ -9,6 +9,7 @@ import functools
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -65,6 +66,7 @@ class Postgres:
         self._settings = {**_SETTINGS, "idle_in_transaction_session_timeout": f"{idle}s"}
         self._free_places = threading.BoundedSemaphore(size)
         self._open: set[_Timed] = set()
+        weakref.finalize(self, _close_each, self._open).atexit = False  # those of threads that went on after close()
         self._free: dict[bool, list[_Timed]] = {True: [], False: []}  # those that write, and those that only ask
 
     def write(
@@ -191,6 +193,11 @@ class _Timed(psycopg.Connection[Row]):
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for an answer."""
         return super().wait(gen, interval, self.deadline if timeout is None else timeout)
+
+
+def _close_each(connections: set[_Timed]) -> None:
+    for db in connections:
+        db.close()
 
 
 def named(url: str, name: str) -> str:
