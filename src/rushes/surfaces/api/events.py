@@ -54,7 +54,9 @@ async def follow_job(
 @router.get("/events", response_class=StreamingResponse)
 async def follow_all(request: Request) -> Response:
     """Stream the row of each job when it changes; a row is the complete state, so nothing is replayed."""
-    return StreamingResponse(_all_stream(_hub(request)), 200, HEADERS, "text/event-stream")
+    hub = _hub(request)
+    await run_sync(hub.wait_until_current)
+    return StreamingResponse(_all_stream(hub), 200, HEADERS, "text/event-stream")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from rushes.telemetry import Outage
 LOOK_SECONDS = 0.25  # while things happen
 QUIET_SECONDS = 1.0  # reached step by step while nothing does
 ALONE_SECONDS = 10.0  # without subscribers: only to stay near the end, so that none has to wait for the past
+START_SECONDS = 5.0  # that a reader of all jobs waits at most until the past is skipped
 MOST = 1000  # events that wait for one reader; then its stream is closed and replays
 
 
@@ -90,6 +91,7 @@ class EventHub:
         self._guard = threading.Lock()
         self._over = threading.Event()
         self._nudge = threading.Event()
+        self._current = threading.Event()  # the past is skipped
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self.closing = False
@@ -113,6 +115,10 @@ class EventHub:
         """End every stream, from any thread or a signal: their readers come back elsewhere and replay."""
         self.closing = True
         self._in_loop(self._close_all)
+
+    def wait_until_current(self) -> None:
+        """Wait until the past is skipped, but not for ever: who listens to all jobs before is told to come again."""
+        self._current.wait(START_SECONDS)
 
     def listen(self, job: str, last_event: int) -> Subscriber:
         """A new stream of a job whose row said `last_event` a moment ago (or of all jobs); called in the loop."""
@@ -144,6 +150,7 @@ class EventHub:
 
     def _run(self) -> None:
         cursor, pause = self._now(), LOOK_SECONDS
+        self._current.set()
         while not self._over.is_set():
             before = cursor
             try:
